@@ -1,0 +1,1 @@
+"""Accelerators as data: the database, definitions by the user, and the peaks that a roofline needs."""
