@@ -1,0 +1,1 @@
+"""Real timings: local runs, beside the predicted ones."""

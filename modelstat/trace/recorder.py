@@ -1,0 +1,199 @@
+"""Records every op that reaches the dispatcher."""
+
+from __future__ import annotations
+
+import weakref
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from contextlib import contextmanager
+from typing import Any
+
+import msgspec
+import torch
+from torch import Tensor
+from torch.utils._python_dispatch import TorchDispatchMode
+
+from modelstat.cost.user import evaluate
+from modelstat.records import Op, TensorSpec
+from modelstat.trace.arguments import plain_arguments
+from modelstat.trace.modules import ModuleTree
+from modelstat.trace.values import ValueTable
+
+SILENT = (
+    "prim::device", "prim::layout", "aten::sym_", "aten::is_", "aten::size", "aten::stride", "aten::storage_offset", "aten::numel",
+    "aten::dim",
+)  # fmt: skip
+"""Questions about a tensor that start no kernel."""
+
+
+class Recorder(TorchDispatchMode):
+    """A dispatch mode that writes down each op with the module that runs it and the values it touches.
+
+    ``adopt`` turns a tensor that does not belong to the run (a constant that forward holds) into one that does;
+    ``progress`` is told the number of ops from time to time.
+    """
+
+    def __init__(
+        self,
+        tree: ModuleTree,
+        *,
+        real: bool,
+        adopt: Callable[[Tensor], Tensor] | None = None,
+        progress: Callable[[int], None] | None = None,
+    ) -> None:
+        super().__init__()  # type: ignore[no-untyped-call]
+        self.tree, self.real, self.adopt, self.progress = tree, real, adopt, progress
+        self.values = ValueTable()
+        self.ops: list[dict[str, Any]] = []
+        self._suspended = 0
+        self._read: set[int] = set()
+        self._casts: dict[int, tuple[weakref.ref[Tensor], list[Tensor]]] = {}
+        self.whole: dict[str, Callable[..., Any]] = {}
+        """Ops that are not to fall apart in inference mode either, and what runs in their place."""
+        self._argument_names: dict[Any, tuple[str, ...]] = {}
+
+    @contextmanager
+    def suspended(self) -> Iterator[None]:
+        """Lets ops run without writing them down."""
+        self._suspended += 1
+        try:
+            yield
+        finally:
+            self._suspended -= 1
+
+    def __torch_dispatch__(self, func: Any, types: Any, args: Any = (), kwargs: Any = None) -> Any:
+        kwargs = kwargs or {}
+        if self._suspended:
+            return func(*args, **kwargs)
+        if self.adopt is not None:
+            args, kwargs = self._adopted(args, kwargs)
+        name = func.name()
+        if name.startswith(SILENT):
+            return func(*args, **kwargs)
+        if _is_composite(func):
+            # Inference mode skips autograd's keys, and with them the place where composite ops fall apart.
+            with self:
+                whole = self.whole.get(name)
+                return whole(*args, **kwargs) if whole is not None else _decomposed(func, args, kwargs)
+        outputs = func(*args, **kwargs)
+        names = self._argument_names.get(func)
+        if names is None:
+            names = self._argument_names[func] = tuple(argument.name for argument in func._schema.arguments)
+        given = dict(zip(names, args, strict=False))
+        given.update(kwargs)
+        written = tuple(
+            argument.name
+            for argument in func._schema.arguments
+            if argument.alias_info is not None and argument.alias_info.is_write and given.get(argument.name) is not None
+        )
+        flat = list(_tensors(outputs))
+        packet, _, overload = name.partition(".")
+        self.record(packet, given, flat, None, overload=overload, mutates=written)
+        return outputs
+
+    def record(
+        self,
+        name: str,
+        given: Mapping[str, Any],
+        outputs: Sequence[Tensor],
+        arguments: dict[str, Any] | None,
+        *,
+        overload: str = "",
+        mutates: tuple[str, ...] = (),
+        owners: list[Tensor] | None = None,
+    ) -> None:
+        """Writes one op down.
+
+        ``given`` are its arguments by name; ``arguments``, if not None, replaces the non-tensor ones; ``owners`` are the parameters
+        whose module the op belongs to, where they are not among its inputs.
+        """
+        values = self.values
+        inputs: list[TensorSpec] = []
+        names: list[str] = []
+        read: list[Tensor] = []
+        for argument, item in given.items():
+            for tensor in _tensors(item):
+                spec = values.spec(tensor, "constant")
+                inputs.append(spec)
+                names.append(argument)
+                read.append(tensor)
+        specs = [values.spec(tensor) for tensor in outputs]
+        sources = {spec.value for spec in inputs}
+        view = bool(specs) and not mutates and all(spec.value in sources for spec in specs)
+        held = owners if owners is not None else self._parameters_behind(read)
+        module, call = self.tree.owner_row(held, not view)
+        if not view:
+            self._read.update(sources)
+        if held and (view or name == "aten::_to_copy"):
+            # A cast or transposed weight is still that module's weight.
+            for tensor in outputs:
+                self._casts[id(tensor)] = (weakref.ref(tensor), held)
+        plain = arguments if arguments is not None else plain_arguments(given)
+        self.ops.append(
+            {
+                "name": name, "overload": overload, "inputs": tuple(inputs), "names": tuple(names), "outputs": tuple(specs),
+                "arguments": plain, "module": module, "call": call, "view": view, "mutates": mutates,
+            }
+        )  # fmt: skip
+        values.clock += 1
+        if self.progress is not None and values.clock % 50 == 0:
+            self.progress(values.clock)
+
+    def _parameters_behind(self, tensors: list[Tensor]) -> list[Tensor]:
+        """The parameters and buffers among the tensors, or of which they are casts and views."""
+        held: list[Tensor] = []
+        for tensor in tensors:
+            if self.tree.holds(tensor):
+                held.append(tensor)
+            else:
+                reference, owners = self._casts.get(id(tensor), (None, []))
+                if reference is not None and reference() is tensor:
+                    held.extend(owners)
+        return held
+
+    def _adopted(self, args: Any, kwargs: Any) -> tuple[Any, Any]:
+        adopt = self.adopt
+        assert adopt is not None
+        return _mapped(args, adopt), {key: _mapped(value, adopt) for key, value in kwargs.items()}
+
+    def records(self) -> tuple[Op, ...]:
+        """The finished ops."""
+        return tuple(self._finished(Op(**op, unused_outputs=self._unused(op["outputs"], op["view"]))) for op in self.ops)
+
+    def _finished(self, op: Op) -> Op:
+        """With what a user's formula says, which another process could not ask again."""
+        cost = evaluate(op)
+        return op if cost is None else msgspec.structs.replace(op, cost=cost)
+
+    def _unused(self, outputs: tuple[TensorSpec, ...], view: bool) -> tuple[int, ...]:
+        """Of an op with several outputs, those that nothing reads and the model does not return; at least one is used."""
+        if view or len(outputs) < 2:
+            return ()
+        unused = tuple(
+            index for index, spec in enumerate(outputs) if spec.value not in self._read and not self.values.is_output(spec.value)
+        )
+        return unused if len(unused) < len(outputs) else unused[1:]
+
+
+def _tensors(value: Any) -> Iterator[Tensor]:
+    if isinstance(value, Tensor):
+        yield value
+    elif isinstance(value, (list, tuple)):
+        for item in value:
+            yield from _tensors(item)
+
+
+def _mapped(value: Any, function: Callable[[Tensor], Tensor]) -> Any:
+    if isinstance(value, Tensor):
+        return function(value)
+    if isinstance(value, (list, tuple)):
+        return type(value)(_mapped(item, function) for item in value)
+    return value
+
+
+def _is_composite(func: Any) -> bool:
+    return bool(torch._C._dispatch_has_kernel_for_dispatch_key(func.name(), "CompositeImplicitAutograd"))
+
+
+def _decomposed(func: Any, args: Any, kwargs: Any) -> Any:
+    result = func.decompose(*args, **kwargs)
+    return func(*args, **kwargs) if result is NotImplemented else result

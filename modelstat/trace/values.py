@@ -1,0 +1,107 @@
+"""Storages as values, with their births and deaths."""
+
+from __future__ import annotations
+
+import weakref
+from typing import Any, Literal
+
+import torch
+
+from modelstat.records import TensorSpec, Value
+
+Kind = Literal["input", "parameter", "buffer", "constant", "activation"]
+
+
+class ValueTable:
+    """Gives every storage that the run touches an id and watches it with a weak reference, which tells when Python let it go.
+
+    (The last use would say less: Python keeps tensors alive past it.)
+    """
+
+    def __init__(self) -> None:
+        self.clock = 0
+        """Number of ops recorded so far."""
+        self._ids: dict[int, int] = {}
+        self._rows: list[dict[str, Any]] = []
+        self._watches: list[weakref.ref[Any] | None] = []
+
+    def spec(self, tensor: torch.Tensor, kind: Kind = "activation") -> TensorSpec:
+        """The tensor as a window on its value; a storage that was not seen before is born now (as ``constant``: before the first op)."""
+        handle: Any
+        try:
+            handle = tensor.untyped_storage()
+            key, size = handle._cdata, handle.nbytes()
+            strides, offset = tuple(tensor.stride()), int(tensor.storage_offset())
+        except (RuntimeError, NotImplementedError):
+            # Sparse and opaque tensors have no storage of their own.
+            handle, key, offset = tensor, id(tensor), 0
+            strides = _dense_strides(tensor.shape)
+            size = _parts_bytes(tensor)
+        index = self._ids.get(key)
+        if index is None:
+            index = self._ids[key] = len(self._rows)
+            birth = self.clock if kind == "activation" else -1
+            self._rows.append({"bytes": int(size), "kind": kind, "birth": birth, "death": None, "output": False})
+            self._watches.append(self._watch(handle, key, index))
+        return TensorSpec(tuple(int(size) for size in tensor.shape), dtype_name(tensor.dtype), strides, index, offset)
+
+    def _watch(self, handle: Any, key: int, index: int) -> weakref.ref[Any] | None:
+        def died(_: object) -> None:
+            # The address may be given to the next storage, which is another value.
+            if self._ids.get(key) == index:
+                del self._ids[key]
+            self._rows[index]["death"] = max(self.clock - 1, self._rows[index]["birth"])
+
+        return weakref.ref(handle, died)
+
+    def index(self, tensor: torch.Tensor) -> int | None:
+        """The id of a tensor's value, if it has one."""
+        try:
+            return self._ids.get(tensor.untyped_storage()._cdata)
+        except (RuntimeError, NotImplementedError):
+            return self._ids.get(id(tensor))
+
+    def mark_output(self, tensor: torch.Tensor) -> None:
+        """The model returns this tensor."""
+        index = self.index(tensor)
+        if index is not None:
+            self._rows[index]["output"] = True
+
+    def is_output(self, index: int) -> bool:
+        """Whether the model returns this value."""
+        return bool(self._rows[index]["output"])
+
+    def records(self) -> tuple[Value, ...]:
+        """The finished table: what was not let go lives to the end."""
+        self._watches.clear()
+        for row in self._rows:
+            if row["death"] is None or row["kind"] != "activation":
+                row["death"] = self.clock
+        return tuple(Value(**row) for row in self._rows)
+
+
+def dtype_name(dtype: torch.dtype) -> str:
+    """``float32`` for torch.float32."""
+    return str(dtype).removeprefix("torch.")
+
+
+def _dense_strides(shape: torch.Size) -> tuple[int, ...]:
+    strides: list[int] = []
+    step = 1
+    for size in reversed(shape):
+        strides.append(step)
+        step *= max(int(size), 1)
+    return tuple(reversed(strides))
+
+
+def _parts_bytes(tensor: torch.Tensor) -> int:
+    """Bytes of a sparse tensor: its values and its indices."""
+    names = {
+        torch.sparse_coo: ("_indices", "_values"),
+        torch.sparse_csr: ("crow_indices", "col_indices", "values"),
+        torch.sparse_csc: ("ccol_indices", "row_indices", "values"),
+        torch.sparse_bsr: ("crow_indices", "col_indices", "values"),
+        torch.sparse_bsc: ("ccol_indices", "row_indices", "values"),
+    }.get(tensor.layout, ())
+    parts = [getattr(tensor, name)() for name in names]
+    return sum(part.numel() * part.element_size() for part in parts)
