@@ -1,0 +1,141 @@
+"""What :func:`modelstat.analyze` returns: one trace, its costs, its rooflines, and every view of them."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from functools import cached_property
+from html import escape
+from io import StringIO
+from typing import TYPE_CHECKING, Any
+
+from modelstat import units
+from modelstat.cost import registry
+from modelstat.cost.record import Cost
+from modelstat.errors import MissingExtraError
+from modelstat.predict.roofline import Roofline, roofline
+from modelstat.records import Trace
+from modelstat.report.columns import MODULE_COLUMNS
+from modelstat.report.document import Document, Level, Totals, build
+from modelstat.report.grid import formatted
+from modelstat.report.layers import layer_grid
+from modelstat.report.options import Options
+from modelstat.report.rows import LayerRow
+from modelstat.report.timing import GpuEntry
+
+if TYPE_CHECKING:
+    import pandas as pd
+    from rich.console import Console, ConsoleOptions, RenderResult
+
+    from modelstat.hardware.gpu import Gpu
+
+
+class Analysis:
+    """One model, analyzed. Costs and times are computed when they are first asked for, and once.
+
+    Counts are for the whole batch; bytes are B, times of the document are ms.
+    """
+
+    def __init__(self, trace: Trace, gpus: Sequence[Gpu] = (), *, level: Level = "module") -> None:
+        self.trace = trace
+        self._gpus = tuple(gpus)
+        self._level: Level = level
+
+    @classmethod
+    def from_trace(cls, trace: Trace, gpus: Sequence[Gpu] = (), *, level: Level = "module") -> Analysis:
+        """The analysis of a trace on any number of GPUs. ``level="op"`` puts the ops into the document."""
+        return cls(trace, gpus, level=level)
+
+    @cached_property
+    def costs(self) -> tuple[Cost, ...]:
+        """The cost of each op of the trace, in order."""
+        return registry.costs(self.trace)
+
+    @cached_property
+    def rooflines(self) -> tuple[Roofline, ...]:
+        """One roofline per GPU."""
+        return tuple(roofline(self.trace, self.costs, gpu) for gpu in self._gpus)
+
+    @cached_property
+    def document(self) -> Document:
+        """The JSON contract as structs."""
+        return build(self.trace, self.costs, self.rooflines, level=self._level)
+
+    @property
+    def totals(self) -> Totals:
+        """Params, MACs, FLOPs, MAdd, activations, bytes, intensity and weight bytes of the model."""
+        return self.document.totals
+
+    @property
+    def layers(self) -> tuple[LayerRow, ...]:
+        """One row per module, the root (path ``""``) first; each includes what is below it."""
+        return self.document.layers
+
+    @property
+    def gpus(self) -> tuple[GpuEntry, ...]:
+        """Peak, ridge point, bound and ideal times on each GPU."""
+        return self.document.gpus
+
+    @property
+    def warnings(self) -> tuple[str, ...]:
+        """What a reader of the numbers must know."""
+        return self.document.warnings
+
+    def to_json(self, *, level: Level | None = None) -> str:
+        """The document as JSON text (schema ``modelstat/1``). ``level`` is by default the one of the analysis."""
+        from modelstat.report.json import encode
+
+        wanted = level or self._level
+        document = self.document if wanted == self._level else build(self.trace, self.costs, self.rooflines, level=wanted)
+        return encode([document])
+
+    def to_dataframe(self) -> pd.DataFrame:
+        """One row per module with raw numbers, columns named as in the JSON; times (ms) are those on the first GPU.
+
+        Raises MissingExtraError if pandas is not installed.
+        """
+        try:
+            import pandas as pd
+        except ImportError as error:
+            raise MissingExtraError("pandas", "dataframe", "to_dataframe()") from error
+        timed = bool(self.gpus)
+        columns = [column for column in MODULE_COLUMNS if column.name != "layer" and (timed or not column.timed)]
+        depth = max(layer.depth for layer in self.layers)
+        grid = layer_grid(self.document, Options(columns=tuple(column.name for column in columns), depth=depth))
+        rows: list[dict[str, Any]] = [dict(zip((each.field for each in columns), row.values, strict=True)) for row in grid.rows]
+        # The total is the root's row: it comes first here, as in the JSON.
+        rows = [{**rows[-1], "path": ""}, *rows[:-1]] if len(self.layers) > 1 else rows[:1]
+        return pd.DataFrame(rows)
+
+    def __repr__(self) -> str:
+        totals = self.totals
+        gpus = "".join(f", {gpu.name}: {'unknown' if gpu.ideal_ms is None else units.seconds(gpu.ideal_ms / 1e3)}" for gpu in self.gpus)
+        counts = f"{units.count(totals.params)} params, {units.count(totals.macs)} MACs, {units.count(totals.flops)} FLOPs"
+        return f"<Analysis of {self.trace.model}: {counts}{gpus}>"
+
+    def __str__(self) -> str:
+        from modelstat.report.table import render
+
+        file = StringIO()
+        render([self.document], file)
+        return file.getvalue()
+
+    def __rich_console__(self, console: Console, options: ConsoleOptions) -> RenderResult:
+        """The report, as wide as the console."""
+        from modelstat.report.table import display
+
+        for part in display([self.document], width=options.max_width):
+            yield part
+            yield ""
+
+    def _repr_html_(self) -> str:
+        """The rows as an HTML table, for a notebook."""
+        from modelstat.report.tabular import grid_of
+
+        grid = grid_of([self.document])
+        head = "".join(f"<th>{escape(column.header)}</th>" for column in grid.columns)
+        body = "".join(
+            "<tr>" + "".join(f"<td>{escape(formatted(*pair))}</td>" for pair in zip(grid.columns, row.values, strict=True)) + "</tr>"
+            for row in grid.rows
+        )
+        table = f"<table><thead><tr>{head}</tr></thead><tbody>{body}</tbody></table>"
+        return f"{table}<p>{escape(grid.caption)}</p>"

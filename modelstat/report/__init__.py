@@ -1,0 +1,1 @@
+"""Reports: the JSON contract, the rows drawn from it, and one file per renderer."""

@@ -1,0 +1,216 @@
+"""The JSON contract ``modelstat/1``: one document per model, batch and precision. Every other report is drawn from it.
+
+Counts are integers for the whole batch; bytes are B, times ms, rates per second. null means unknown or not applicable, never zero.
+"""
+
+from __future__ import annotations
+
+from collections import Counter
+from collections.abc import Sequence
+from typing import Literal
+
+import msgspec
+
+from modelstat import __version__
+from modelstat.cost.record import Cost
+from modelstat.predict.roofline import Roofline
+from modelstat.records import Input, Trace
+from modelstat.report.rows import LayerRow, OpRow, intensity, layer_rows, op_rows
+from modelstat.report.timing import GpuEntry, gpu_entry
+
+Level = Literal["module", "op"]
+
+LISTED = 10
+"""How many names a warning spells out."""
+
+CONVENTION = (
+    "MACs: contractions, without bias. FLOPs: all floating-point operations, a MAC = 2, biases included. "
+    "MAdd: torchstat's multiplies and adds. MemRead and MemWrite: inputs with parameters, and outputs, once per op at their real dtype. "
+    "Counts are for the whole batch; peaks are dense with fp32 accumulation; decimal prefixes (GB = 1e9 B)."
+)
+"""How everything in a document is counted; changes only with the schema."""
+
+
+class ModelEntry(msgspec.Struct, frozen=True):
+    """The model: its spec and the elements of its unique parameters and buffers."""
+
+    spec: str
+    params: int
+    trainable_params: int
+    buffers: int
+
+
+class Totals(msgspec.Struct, frozen=True):
+    """Sums over the model. ``weight_bytes``: parameters, buffers and packed weights, each storage once (B)."""
+
+    params: int
+    macs: int
+    flops: int
+    madd: int
+    activations: int
+    mem_read_bytes: int
+    mem_write_bytes: int
+    intensity: float | None
+    weight_bytes: int
+
+
+class UnknownOp(msgspec.Struct, frozen=True):
+    """An op without a formula: how often it ran and the bytes that it moved (B). Its FLOPs are not in the totals."""
+
+    name: str
+    count: int
+    bytes: int
+
+
+class Coverage(msgspec.Struct, frozen=True):
+    """How much of the model the formulas cover. ``ops`` are the recorded ops that are not views; the share is 0..1 of all bytes."""
+
+    ops: int
+    unknown_ops: tuple[UnknownOp, ...]
+    unknown_byte_share: float
+
+
+class Family(msgspec.Struct, frozen=True):
+    """Totals of one family of ops (convolution, norm, elementwise, ...)."""
+
+    family: str
+    ops: int
+    macs: int
+    flops: int
+    mem_read_bytes: int
+    mem_write_bytes: int
+
+
+class Document(msgspec.Struct, frozen=True, kw_only=True):
+    """One analysis. ``ops`` is there at level op only; ``gpus`` is empty where no GPU was asked for."""
+
+    schema: Literal["modelstat/1"]
+    versions: dict[str, str]
+    convention: str
+    warnings: tuple[str, ...]
+    model: ModelEntry
+    inputs: tuple[Input, ...]
+    batch: int | None
+    precision: str
+    totals: Totals
+    coverage: Coverage
+    layers: tuple[LayerRow, ...]
+    ops: tuple[OpRow, ...] | msgspec.UnsetType = msgspec.UNSET
+    gpus: tuple[GpuEntry, ...]
+    families: tuple[Family, ...]
+
+
+def totals(trace: Trace, costs: Sequence[Cost]) -> Totals:
+    """The sums over all ops and unique parameters."""
+    flops, read, write = (sum(getattr(cost, field) for cost in costs) for field in ("flops", "read", "write"))
+    return Totals(
+        params=sum(each.elements for each in trace.parameters if each.kind == "parameter"),
+        macs=sum(cost.macs for cost in costs),
+        flops=flops,
+        madd=sum(cost.madd for cost in costs),
+        activations=sum(cost.activations for cost in costs),
+        mem_read_bytes=read,
+        mem_write_bytes=write,
+        intensity=intensity(flops, read + write),
+        weight_bytes=sum(each.bytes for each in trace.parameters),
+    )
+
+
+def coverage(trace: Trace, costs: Sequence[Cost]) -> Coverage:
+    """Which ops have no formula, and their share of the bytes."""
+    count: Counter[str] = Counter()
+    moved: Counter[str] = Counter()
+    for op, cost in zip(trace.ops, costs, strict=True):
+        if cost.known == "unknown":
+            count[op.name] += 1
+            moved[op.name] += cost.bytes
+    total = sum(cost.bytes for cost in costs)
+    names = sorted(count, key=lambda name: (-moved[name], name))
+    return Coverage(
+        ops=sum(not op.view for op in trace.ops),
+        unknown_ops=tuple(UnknownOp(name, count[name], moved[name]) for name in names),
+        unknown_byte_share=sum(moved.values()) / total if total else 0.0,
+    )
+
+
+def families(trace: Trace, costs: Sequence[Cost]) -> tuple[Family, ...]:
+    """Totals by family, the one with most FLOPs first."""
+    groups: dict[str, list[Cost]] = {}
+    for op, cost in zip(trace.ops, costs, strict=True):
+        if not op.view:
+            groups.setdefault(cost.family, []).append(cost)
+    found = [
+        Family(
+            family=name,
+            ops=len(members),
+            macs=sum(cost.macs for cost in members),
+            flops=sum(cost.flops for cost in members),
+            mem_read_bytes=sum(cost.read for cost in members),
+            mem_write_bytes=sum(cost.write for cost in members),
+        )
+        for name, members in groups.items()
+    ]
+    return tuple(sorted(found, key=lambda family: (-family.flops, family.family)))
+
+
+def warnings(trace: Trace, covered: Coverage) -> tuple[str, ...]:
+    """The trace's notes, the modules that were never called and the ops without a formula."""
+    found = list(trace.notes)
+    idle = never_called(trace)
+    if idle:
+        more = f" and {len(idle) - LISTED} more" if len(idle) > LISTED else ""
+        found.append(f"never called: {', '.join(idle[:LISTED])}{more}")
+    if covered.unknown_ops:
+        names = ", ".join(f"{op.name} ({op.count}x)" for op in covered.unknown_ops)
+        found.append(f"no formula for {names}: {covered.unknown_byte_share:.1%} of the bytes, their FLOPs are not counted")
+    return tuple(dict.fromkeys(found))
+
+
+def never_called(trace: Trace) -> list[str]:
+    """Paths of the modules that ran nothing, nor did anything below them; of nested ones only the outermost.
+
+    A ModuleList is never called itself, and a parameter can be used without its module's forward: neither is idle.
+    """
+    idle = [not module.calls for module in trace.modules]
+    for op in trace.ops:
+        idle[op.module] = False
+    for index in range(len(trace.modules) - 1, 0, -1):
+        if not idle[index]:
+            idle[trace.modules[index].parent] = False
+    return [
+        module.path or module.type
+        for module, quiet in zip(trace.modules, idle, strict=True)
+        if quiet and (module.parent < 0 or not idle[module.parent])
+    ]
+
+
+def versions(trace: Trace) -> dict[str, str]:
+    """The trace's versions (torch, the model's package) and modelstat's own."""
+    return {"modelstat": __version__, **{name: text for name, text in trace.versions.items() if name != "modelstat"}}
+
+
+def build(trace: Trace, costs: Sequence[Cost], rooflines: Sequence[Roofline] = (), *, level: Level = "module") -> Document:
+    """The document of one trace. ``costs`` are those of ``trace.ops`` in order; one roofline per GPU."""
+    covered, sums = coverage(trace, costs), totals(trace, costs)
+    parameters = [each for each in trace.parameters if each.kind == "parameter"]
+    return Document(
+        schema="modelstat/1",
+        versions=versions(trace),
+        convention=CONVENTION,
+        warnings=warnings(trace, covered),
+        model=ModelEntry(
+            spec=trace.model,
+            params=sums.params,
+            trainable_params=sum(each.elements for each in parameters if each.trainable),
+            buffers=sum(each.elements for each in trace.parameters if each.kind == "buffer"),
+        ),
+        inputs=trace.inputs,
+        batch=trace.batch,
+        precision=trace.precision,
+        totals=sums,
+        coverage=covered,
+        layers=layer_rows(trace, costs),
+        ops=op_rows(trace, costs) if level == "op" else msgspec.UNSET,
+        gpus=tuple(gpu_entry(trace, costs, roofline, level=level) for roofline in rooflines),
+        families=families(trace, costs),
+    )
