@@ -1,0 +1,39 @@
+"""The application: one default command (analyze) and the subcommands beside it.
+
+A new subcommand is one file with one function, and one entry in :data:`COMMANDS`.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+
+from cyclopts import App, Group, Parameter
+
+from modelstat import __version__
+from modelstat.cli.analyze import analyze
+from modelstat.cli.cache import cache
+from modelstat.cli.gpus import gpus
+
+COMMANDS: dict[str, Callable[..., object]] = {"gpus": gpus, "cache": cache}
+"""What is a command, not a model: a model of that name is written with its origin (``timm:gpus``)."""
+
+HELP = "What every layer of a PyTorch model costs, and what sets its time on a GPU, without weights and without a GPU."
+
+
+def build_app() -> App:
+    """A new application. Parsing errors are raised, not printed: :func:`modelstat.cli.entry.main` answers for all of them."""
+    app = App(
+        name="modelstat",
+        help=HELP,
+        usage="Usage: modelstat MODEL [OPTIONS]\n       modelstat COMMAND [OPTIONS]",
+        version=__version__,
+        help_format="plaintext",
+        default_parameter=Parameter(negative=(), show_default=False, show_choices=False),
+        group_commands=Group("Commands", sort_key=3),
+        result_action="return_value",
+        suppress_keyboard_interrupt=False,
+    )
+    app.default(analyze)
+    for name, command in COMMANDS.items():
+        app.command(command, name=name)
+    return app

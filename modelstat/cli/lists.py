@@ -1,0 +1,45 @@
+"""Options that take several values: repeated, or separated by commas."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+
+from modelstat.errors import UsageError
+
+PRECISIONS = ("fp32", "tf32", "fp16", "bf16", "amp-fp16", "amp-bf16")
+
+
+def words(values: Iterable[str]) -> list[str]:
+    """The values of a list option, in order, without repetitions.
+
+    >>> words(["path,params", " bound", "path"])
+    ['path', 'params', 'bound']
+    """
+    parts = (part.strip() for value in values for part in value.split(","))
+    return list(dict.fromkeys(part for part in parts if part))
+
+
+def batches(values: Iterable[str]) -> list[int | None]:
+    """The batch sizes to run, [None] where none was given. Raises UsageError for one that is not a whole number of at least 1.
+
+    >>> batches(["1,8", "64"])
+    [1, 8, 64]
+    """
+    given = words(values)
+    for text in given:
+        if not text.isdecimal() or int(text) < 1:
+            raise UsageError(f"--batch {text!r} is not a batch size: give whole numbers of at least 1, such as --batch 1,8,64")
+    return [int(text) for text in given] or [None]
+
+
+def precisions(values: Iterable[str]) -> list[str | None]:
+    """The precisions to run, [None] (the model's own) where none was given. Raises UsageError for one that does not exist.
+
+    >>> precisions(["FP16,amp-bf16"])
+    ['fp16', 'amp-bf16']
+    """
+    given = [text.lower().replace("_", "-") for text in words(values)]
+    for text in given:
+        if text not in PRECISIONS:
+            raise UsageError(f"--precision {text!r} is not a precision: choose from {', '.join(PRECISIONS)}")
+    return list(given) or [None]

@@ -1,0 +1,46 @@
+"""The help: complete, and no option needs more than one line."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Callable
+from typing import Any
+
+import pytest
+
+Run = Callable[..., Any]
+
+OPTIONS = [
+    "--input", "--batch", "--precision", "--gpu", "--strict", "--duration", "--no-cache", "--depth", "--level", "--columns",
+    "--sort", "--top", "--filter", "--format", "--output", "--wide", "--traceback", "--help", "--version",
+]  # fmt: skip
+
+
+@pytest.mark.parametrize("width", [80, 100])
+def test_every_option_is_one_line(run: Run, monkeypatch: pytest.MonkeyPatch, width: int) -> None:
+    monkeypatch.setenv("COLUMNS", str(width))
+    code, out, _ = run("--help")
+    assert code == 0
+    rows = [line.strip("│ ") for line in out.splitlines() if line.startswith("│")]
+    names = [row.split()[0] for row in rows]
+    assert [name for name in names if name.startswith("--")] == OPTIONS
+    assert names == ["*", *OPTIONS[:-2], "cache", "gpus", *OPTIONS[-2:]]  # nothing else: no second line anywhere
+    assert all(len(line) <= width for line in out.splitlines())
+
+
+@pytest.mark.parametrize("command", ["gpus", "cache"])
+def test_subcommands_have_help(run: Run, command: str) -> None:
+    code, out, _ = run(command, "--help")
+    assert code == 0
+    assert f"modelstat {command}" in out
+
+
+def test_no_arguments_prints_the_help(run: Run) -> None:
+    assert run() == run("--help")
+
+
+def test_version(run: Run) -> None:
+    import modelstat
+
+    assert run("--version") == (0, f"{modelstat.__version__}\n", "")
+    assert re.fullmatch(r"\d+\.\d+\.\d+", modelstat.__version__)
