@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING, Any
 from modelstat import units
 from modelstat.cost import registry
 from modelstat.cost.record import Cost
-from modelstat.errors import MissingExtraError
+from modelstat.errors import MissingExtraError, MissingPeakError
 from modelstat.predict.roofline import Roofline, roofline
 from modelstat.records import Trace
 from modelstat.report.columns import MODULE_COLUMNS
@@ -54,6 +54,11 @@ class Analysis:
     def rooflines(self) -> tuple[Roofline, ...]:
         """One roofline per GPU."""
         return tuple(roofline(self.trace, self.costs, gpu) for gpu in self._gpus)
+
+    def require_peak(self) -> None:
+        """Raises MissingPeakError if the only GPU lacks the peak that the model needs; among several it is a row of nulls."""
+        if len(self.rooflines) == 1 and self.rooflines[0].missing:
+            raise MissingPeakError(self.rooflines[0].missing)
 
     @cached_property
     def document(self) -> Document:

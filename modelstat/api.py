@@ -53,8 +53,12 @@ def analyze(
             raise InputError(f"{model}: inputs of a model spec are given by shape, such as '3x224x224'")
         if kwargs:
             raise InputError(f"{model}: keyword arguments of a model spec are given in inputs, such as 'mask=128:bool'")
-        return Analysis.from_trace(trace_spec(model, inputs, batch, precision), gpus)
-    return Analysis.from_trace(_trace_module(model, inputs, kwargs, precision, batch), gpus)
+        trace = trace_spec(model, inputs, batch, precision)
+    else:
+        trace = _trace_module(model, inputs, kwargs, precision, batch)
+    analysis = Analysis.from_trace(trace, gpus)
+    analysis.require_peak()
+    return analysis
 
 
 def stat(

@@ -70,12 +70,13 @@ def analyze(
     gpus = resolve(gpu or ())
     runs = [(each, size) for each in precisions(precision or ()) for size in batches(batch or ())]
     options = Options(tuple(words(columns or ())), depth, level, sort, top, filter, wide)
-    check(options, format, timed=bool(gpus), duration=duration)
+    check(options, format, timed=bool(gpus), several=len(runs) * max(1, len(gpus)) > 1, duration=duration)
     with Output(output) as out:
         with TraceProgress(f"tracing {model}") as progress:
             traces = [trace_spec(model, input, size, each, cache=not no_cache, progress=progress) for each, size in runs]
         analyses = [Analysis.from_trace(trace, gpus, level=level) for trace in traces]
-        _require_peak(analyses)
+        for analysis in analyses:
+            analysis.require_peak()
         durations = [_durations(model, input, size) if duration else None for _, size in runs]
         write(analyses, format, options, out, durations)
     if strict:
@@ -90,15 +91,6 @@ def _durations(model: str, input: str | None, batch: int | None) -> dict[int, fl
 
     built = parse(model).build(input, batch, weights=True)
     return leaf_durations(built.model, built.args, built.kwargs)
-
-
-def _require_peak(analyses: Sequence[Analysis]) -> None:
-    """One GPU without the peak that the model needs is an error; among several it is a row of nulls with the reason."""
-    from modelstat.errors import MissingPeakError
-
-    for analysis in analyses:
-        if len(analysis.rooflines) == 1 and analysis.rooflines[0].missing:
-            raise MissingPeakError(analysis.rooflines[0].missing)
 
 
 def _refuse_unknown(analyses: Sequence[Analysis]) -> None:

@@ -22,13 +22,19 @@ WIDE = 200
 """Columns of a wide report that does not go to a terminal."""
 
 
-def check(options: Options, form: Format, *, timed: bool, duration: bool) -> None:
-    """Raises UsageError for a column that does not exist or needs a GPU, and for options that do not go together."""
-    from modelstat.report.columns import choose, column
+def check(options: Options, form: Format, *, timed: bool, several: bool, duration: bool) -> None:
+    """Raises UsageError for a column that does not exist or needs a GPU, and for options that do not go together.
 
-    choose(options.columns, options.level, timed=timed, wide=options.wide)
-    if options.sort:
-        column(options.sort, options.level, timed=timed)
+    ``several`` runs or GPUs are compared, a row each, where the format is not one that shows them all.
+    """
+    from modelstat.report import columns, comparison
+
+    if several and form not in ("json", "torchstat"):
+        comparison.check(options, timed=timed)
+    else:
+        columns.choose(options.columns, options.level, timed=timed, wide=options.wide)
+        if options.sort:
+            columns.column(options.sort, options.level, timed=timed)
     if duration and form != "torchstat":
         raise UsageError("--duration fills a column of torchstat's table: add --format torchstat")
 

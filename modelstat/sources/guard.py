@@ -8,6 +8,10 @@ import random
 import sys
 import warnings
 from collections.abc import Iterator
+from typing import TYPE_CHECKING
+
+if TYPE_CHECKING:
+    import torch
 
 SEED = 0
 """Random weights and inputs are drawn from this seed, so that two builds are equal."""
@@ -23,7 +27,7 @@ def guarded() -> Iterator[None]:
 
     numpy = sys.modules.get("numpy")
     python_state, numpy_state = random.getstate(), numpy.random.get_state() if numpy else None
-    dtype, device, grad = torch.get_default_dtype(), torch.get_default_device(), torch.is_grad_enabled()
+    dtype, device, grad = torch.get_default_dtype(), _default_device(), torch.is_grad_enabled()
     precision, folder = torch.get_float32_matmul_precision(), os.getcwd()
     gpus = list(range(torch.cuda.device_count())) if torch.cuda.is_initialized() else []
     with torch.random.fork_rng(devices=gpus), warnings.catch_warnings(), contextlib.redirect_stdout(sys.stderr):
@@ -38,9 +42,19 @@ def guarded() -> Iterator[None]:
             if numpy:
                 numpy.random.set_state(numpy_state)
             torch.set_default_dtype(dtype)
-            if torch.get_default_device() != device:
+            if _default_device() != device:
                 torch.set_default_device(None if device.type == "cpu" else device)
             torch.set_grad_enabled(grad)
             if torch.get_float32_matmul_precision() != precision:
                 torch.set_float32_matmul_precision(precision)
             os.chdir(folder)
+
+
+def _default_device() -> torch.device:
+    import torch
+
+    try:
+        return torch.get_default_device()
+    except AttributeError:
+        # Up to torch 2.6 it raises once the default was set to None, which means the CPU.
+        return torch.device("cpu")
