@@ -1,0 +1,114 @@
+"""Fused attention: softmax(Q K^T) V in one kernel, the scores never leaving the SM.
+
+Prefill (many queries): tiles of 128 queries walk over the keys that they may see, half of the square if causal. Decode (one query):
+the keys and values are read once, and what is left is how many blocks read them at once: a block for each sequence and key head, and the
+keys split among several blocks where those are too few. fp32, masks and GPUs before Ampere run the memory-efficient kernel, which
+has the same form with smaller tiles.
+"""
+
+from __future__ import annotations
+
+from math import prod
+from typing import NamedTuple
+
+from modelstat.cost.operands import operand
+from modelstat.cost.record import Cost
+from modelstat.predict.kernels.arithmetic import Quantity, anywhere, ceil, floor, maximum, minimum, overlapped, where
+from modelstat.predict.kernels.constants import Constants
+from modelstat.predict.kernels.rates import Rates
+from modelstat.predict.kernels.stream import resident, traffic_seconds
+from modelstat.predict.kernels.tiles import fed, limited_by_power, waves
+from modelstat.predict.kernels.timing import Time
+from modelstat.records import Op
+
+_HEADS_LAST = ("_flash_attention", "_efficient_attention_forward", "varlen", "flash_attn", "xformers")
+_TILE_QUERIES, _TILE_KEYS = 128.0, 64.0
+
+
+class Features(NamedTuple):
+    """``queries`` and ``keys`` of each of ``batch`` x ``heads`` (``key_heads`` of keys and values), ``channels`` wide.
+
+    ``causal`` 1 or 0; ``split`` 1 if a decode kernel may split the keys; ``flash`` 1 for the flash kernel, 0 for the memory-efficient one.
+    """
+
+    batch: Quantity
+    heads: Quantity
+    key_heads: Quantity
+    queries: Quantity
+    keys: Quantity
+    channels: Quantity
+    item_bytes: Quantity
+    causal: Quantity
+    split: Quantity
+    flash: Quantity
+
+
+def features(op: Op, cost: Cost) -> Features:
+    """From query and key, heads before positions or behind them."""
+    query, key = operand(op, "query", "q", "src"), operand(op, "key", "k", "src")
+    last = any(part in op.name for part in _HEADS_LAST)
+    head, position = (-2, -3) if last and len(query.shape) >= 3 else (-3, -2)
+    heads = float(query.shape[head]) if len(query.shape) >= 3 else 1.0
+    key_heads = float(key.shape[head]) if len(key.shape) >= 3 else 1.0
+    queries, keys, channels = float(query.shape[position]), float(key.shape[position]), float(query.shape[-1])
+    batch = prod(op.outputs[0].shape[:-1]) / max(heads * queries, 1.0) if op.outputs else 1.0
+    masked = op.tensor("attn_mask") is not None or op.tensor("attn_bias") is not None or op.tensor("bias") is not None
+    flash = query.item_bytes == 2 and not masked and channels <= 256
+    causal = bool(op.argument("is_causal", op.argument("causal", False)))
+    return Features(
+        max(batch, 1.0), heads, max(key_heads, 1.0), queries, keys, channels, float(query.item_bytes), float(causal), 1.0, float(flash)
+    )  # fmt: skip
+
+
+def seconds(f: Features, rates: Rates, c: Constants) -> Time:
+    """Time of one fused attention."""
+    one = f.queries <= 1.0
+    if not anywhere(one):
+        return _prefill(f, rates, c)
+    if not anywhere(f.queries > 1.0):
+        return _decode(f, rates, c)
+    return Time(*(where(one, quick, long) for quick, long in zip(_decode(f, rates, c), _prefill(f, rates, c), strict=True)))
+
+
+def _efficiency(f: Features, rates: Rates, c: Constants) -> Quantity:
+    """Share of the peak at which a tile runs, by the width of a head; the flash kernel needs Ampere or later."""
+    flash = where(f.channels <= 64.0, c["efficiency_64"], where(f.channels <= 128.0, c["efficiency_128"], c["efficiency_256"]))
+    return fed(where((f.flash > 0.0) & (rates.capability >= 8.0), flash, flash * c["memory_efficient"]), rates)
+
+
+def _prefill(f: Features, rates: Rates, c: Constants) -> Time:
+    rows = minimum(_TILE_QUERIES, 16.0 * ceil(f.queries / 16.0))
+    rows = _TILE_QUERIES - (_TILE_QUERIES - rows) * c["rows_saved"]
+    # A causal mask starts in the upper left corner: query i sees i + 1 keys.
+    triangle = minimum(f.queries, f.keys)
+    pairs = where(f.causal > 0.0, triangle * triangle / 2.0 + (f.queries - triangle) * f.keys, f.queries * f.keys)
+    seen = where(f.causal > 0.0, minimum(f.keys, pairs / f.queries + _TILE_QUERIES / 2.0), f.keys)
+    span = _TILE_KEYS * ceil(seen / _TILE_KEYS) + c["prologue"] * rates.feed
+    blocks = f.batch * f.heads * ceil(f.queries / _TILE_QUERIES)
+    channels = maximum(f.channels, 32.0)
+    work = 4.0 * channels * rows * span
+    clocked = waves(blocks, rates.sms, c["tail"]) * work * rates.sms / rates.issue / _efficiency(f, rates, c)
+    compute = limited_by_power(clocked, 4.0 * f.batch * f.heads * f.channels * pairs, rates, c)
+    size = 2.0 * f.item_bytes * f.batch * f.channels * (f.queries * f.heads + f.keys * f.key_heads)
+    dram = size * (1.0 - resident(size, rates.l2_bytes * c["l2_share"]))
+    memory = traffic_seconds(dram, size, rates, c["port_bytes"])
+    latency = (c["latency_cycles"] + c["key_cycles"] * maximum(f.keys, _TILE_KEYS)) / rates.clock_hz
+    return Time(compute, memory, overlapped(compute, memory, c["overlap"]) + latency)
+
+
+def _decode(f: Features, rates: Rates, c: Constants) -> Time:
+    wide = maximum(f.channels, 64.0)
+    step = where(f.channels <= 64.0, 256.0, where(f.channels <= 128.0, 128.0, 64.0))
+    slots = rates.sms * maximum(1.0, floor(rates.shared_bytes / (c["decode_block_bytes"] * wide / 128.0)))
+    steps = ceil(f.keys / step)
+    blocks = f.batch * f.key_heads
+    split = where(f.split > 0.0, maximum(1.0, minimum(floor(slots / blocks), steps)), 1.0)
+    turns = maximum(1.0, waves(blocks * split, slots, c["decode_tail"]))
+    compute = turns * (c["decode_block_cycles"] + c["decode_step_cycles"] * ceil(steps / split)) / rates.clock_hz
+    stored = 2.0 * f.item_bytes * f.batch * f.key_heads * f.keys * f.channels
+    size = stored + 2.0 * f.item_bytes * f.batch * f.heads * f.channels
+    dram = size * (1.0 - resident(stored, rates.l2_bytes * c["decode_l2_share"], 8.0))
+    memory = traffic_seconds(dram, size, rates, c["port_bytes"])
+    cycles = where(f.batch > 1.0, c["decode_batch_cycles"], 0.0) + where((f.split > 0.0) & (steps > 1.0), c["decode_combine_cycles"], 0.0)
+    latency = c["decode_latency_s"] + cycles / rates.clock_hz
+    return Time(compute, memory, overlapped(compute, memory, c["decode_overlap"]) + latency)

@@ -1,0 +1,120 @@
+"""From an op to its kernel's time."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from functools import lru_cache
+from typing import Any, NamedTuple
+
+from modelstat.cost.record import Cost
+from modelstat.errors import MissingPeakError
+from modelstat.hardware.gpu import Gpu
+from modelstat.predict.kernels import (
+    attention,
+    batched_gemm,
+    convolution,
+    copy,
+    elementwise,
+    embedding,
+    gather,
+    gemm,
+    generic,
+    norm,
+    pooling,
+    reduction,
+    rnn,
+    softmax,
+)
+from modelstat.predict.kernels.constants import constants, table_of
+from modelstat.predict.kernels.rates import Rates, rates
+from modelstat.predict.kernels.timing import NOTHING, Time
+from modelstat.records import Op
+
+
+class Family(NamedTuple):
+    """How one family reads an op and what it makes of it; ``name`` is its file of constants."""
+
+    name: str
+    features: Callable[[Op, Cost], Any]
+    seconds: Callable[[Any, Rates, Any], Time]
+
+
+ELEMENTWISE = Family("elementwise", elementwise.features, elementwise.seconds)
+GEMM = Family("gemm", gemm.features, gemm.seconds)
+BATCHED_GEMM = Family("batched_gemm", batched_gemm.features, batched_gemm.seconds)
+COPY = Family("copy", copy.features, copy.seconds)
+GENERIC = Family("generic", generic.features, generic.seconds)
+
+FAMILIES: dict[str, Family] = {
+    "activation": ELEMENTWISE,
+    "attention": Family("attention", attention.features, attention.seconds),
+    "convolution": Family("convolution", convolution.features, convolution.seconds),
+    "copy": COPY,
+    "elementwise": ELEMENTWISE,
+    "embedding": Family("embedding", embedding.features, embedding.seconds),
+    "gather": Family("gather", gather.features, gather.seconds),
+    "matmul": GEMM,
+    "norm": Family("norm", norm.features, norm.seconds),
+    "pooling": Family("pooling", pooling.features, pooling.seconds),
+    "random": COPY,
+    "reduction": Family("reduction", reduction.features, reduction.seconds),
+    "rnn": Family("rnn", rnn.features, rnn.seconds),
+    "softmax": Family("softmax", softmax.features, softmax.seconds),
+    "unknown": COPY,
+    "view": COPY,
+}
+"""The families of :mod:`modelstat.cost` -> the kernels that they run on; those that are missing here are ``GENERIC``."""
+
+FILES = tuple(sorted({family.name for family in (*FAMILIES.values(), BATCHED_GEMM, GENERIC)} | {"rates"}))
+"""Names of the data files that kernels read."""
+
+_BATCHED = frozenset(("aten::bmm", "aten::baddbmm", "aten::matmul", "aten::linalg_matmul"))
+_PRODUCTS = frozenset(("aten::mm", "aten::addmm", "aten::linear", "aten::_addmm_activation", "aten::mv", "aten::addmv", "aten::_int_mm",
+                       "aten::_scaled_mm", "aten::inner", "aten::mkldnn_linear"))  # fmt: skip
+_LAYERS = frozenset(("aten::_native_multi_head_attention", "aten::_triton_multi_head_attention", "aten::_transformer_encoder_layer_fwd",
+                     "aten::_transform_bias_rescale_qkv"))  # fmt: skip
+"""Attention with its projections in one op: several kernels."""
+
+
+def family_of(op: Op, cost: Cost) -> Family:
+    """The kernel family that an op runs on."""
+    if cost.family == "matmul":
+        if op.name in _BATCHED and op.outputs and len(op.outputs[0].shape) > 2:
+            return BATCHED_GEMM
+        return GEMM if op.name in _PRODUCTS or op.name in _BATCHED else GENERIC
+    if op.name in _LAYERS or (cost.unit == "none" and cost.family not in FAMILIES):
+        return GENERIC if cost.unit != "none" else COPY
+    return FAMILIES.get(cost.family, GENERIC)
+
+
+def kernel_time(op: Op, cost: Cost, gpu: Gpu, *, tf32: bool = False) -> Time:
+    """Time of an op's kernel on a GPU, without the host: zero for views and whatever moves nothing.
+
+    ``tf32`` runs float32 contractions on tensor cores. Raises MissingPeakError where a contraction has no peak on this GPU.
+    """
+    if cost.known == "free" or (not cost.read and not cost.write and not cost.flops):
+        return NOTHING
+    family = family_of(op, cost)
+    dtype = cost.dtype
+    if cost.unit != "matmul":
+        return _timed(family.name, family.seconds, family.features(op, cost), _vector_rates(gpu))
+    if tf32 and dtype in ("float32", "complex64"):
+        dtype = "tf32"
+    return _timed(family.name, family.seconds, family.features(op, cost), rates(gpu, dtype))
+
+
+@lru_cache(maxsize=65536)
+def _timed(name: str, seconds: Callable[[Any, Rates, Any], Time], features: Any, given: Rates) -> Time:
+    """A formula's result, kept: layers repeat."""
+    return seconds(features, given, constants(name, table_of(given.tensor)))
+
+
+@lru_cache(maxsize=512)
+def _vector_rates(gpu: Gpu) -> Rates:
+    """Rates for work that is no contraction: they differ by no dtype. A GPU without fp32 contractions lends another precision's."""
+    for dtype in ("float32", "tf32", "bfloat16", "float16", *gpu.precisions):
+        try:
+            return rates(gpu, dtype)._replace(tensor=False)
+        except MissingPeakError as error:
+            missing = error
+    raise missing

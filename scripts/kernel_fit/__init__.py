@@ -1,0 +1,1 @@
+"""Fitting the constants of kernel formulas to measured kernels."""
