@@ -22,6 +22,8 @@ GRAPH_KERNEL_SECONDS = 1.7e-6
 
 Mode = Literal["eager", "compile"]
 
+MODES: tuple[Mode, ...] = ("eager", "compile")
+
 
 class Execution(msgspec.Struct, frozen=True):
     """Execution mode, layout and host.
@@ -71,3 +73,16 @@ def host_seconds(text: str) -> float:
     if not 0.0 <= microseconds < 1e6:
         raise UsageError(f"host {text!r}: give {', '.join(HOSTS)}, or the microseconds that it needs to issue an op, such as 20")
     return microseconds / 1e6
+
+
+def parse_execution(mode: str = "eager", host: str = "typical", *, cuda_graph: bool = False, channels_last: bool = False) -> Execution:
+    """An execution from the texts that a user gives. Raises UsageError for an unknown mode or host.
+
+    >>> parse_execution("compile", "20").issue_seconds == 20e-6 * COMPILED_HOST
+    True
+    """
+    wanted = mode.strip().lower()
+    known = next((each for each in MODES if each == wanted), None)
+    if known is None:
+        raise UsageError(f"mode {mode!r}: choose from {', '.join(MODES)}")
+    return Execution(known, cuda_graph, channels_last, host_seconds(host.strip().lower()))

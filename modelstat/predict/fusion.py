@@ -1,8 +1,9 @@
 """What torch.compile's default backend makes of a trace: fewer kernels that move fewer bytes.
 
-It writes one kernel for a chain of point-wise ops, casts, copies and layout changes, takes a normalisation, softmax or reduction into
-the kernel of its neighbours, and leaves contractions to libraries (their epilogue stays a kernel of its own). A fused kernel reads each
-value from outside once and writes only what someone outside reads. Inference BatchNorm is point-wise there.
+It writes one kernel for a chain of point-wise ops, casts, copies, layout changes and small windows (pooling, interpolation), takes a
+normalisation, softmax or reduction into the kernel of its neighbours, and leaves contractions to libraries (their epilogue stays a
+kernel of its own). A fused kernel reads each value from outside once and writes only what someone outside reads. Inference BatchNorm is
+point-wise there.
 """
 
 from __future__ import annotations
@@ -17,7 +18,7 @@ from modelstat.records import Op, Trace
 
 Role = Literal["pointwise", "reduction", "opaque", "free"]
 
-POINTWISE = frozenset(("elementwise", "activation", "copy", "random"))
+POINTWISE = frozenset(("elementwise", "activation", "copy", "random", "pooling", "resample"))
 REDUCING = frozenset(("norm", "softmax", "reduction"))
 
 
@@ -51,36 +52,48 @@ def fuse(trace: Trace, costs: Sequence[Cost]) -> tuple[Kernel, ...]:
     Greedy along the data flow: an op joins the kernel that wrote its largest input if both can be fused, at most one of their
     reductions is over another shape, and no op that cannot be fused stands between.
     """
+    readers = _readers(trace, costs)
     groups: list[list[int]] = []
     group_of: dict[int, int] = {}
     writer: dict[int, int] = {}
+    # Ops that cannot be fused on the longest way to a value: what has more of them than a kernel's others would wait for itself there.
+    passed: dict[int, int] = {}
+    level_of: list[int] = []
     for index, (op, cost) in enumerate(zip(trace.ops, costs, strict=True)):
         kind = role(op, cost)
-        if kind == "free":
+        if kind == "free" or _casts_weight(op, trace):
             continue
+        level = max((passed.get(spec.value, 0) for spec in op.inputs), default=0)
         joined: int | None = None
         if kind != "opaque":
-            joined = _group_to_join(op, writer, group_of, groups, trace, costs)
+            sources = [group_of.get(writer.get(spec.value, -1)) for spec in sorted(op.inputs, key=lambda spec: -spec.bytes)]
+            joined = _group_to_join(
+                op, [group for group in sources if group is not None and level_of[group] == level], groups, trace, costs
+            )
         if joined is None:
             joined = len(groups)
             groups.append([])
+            level_of.append(level)
         groups[joined].append(index)
         group_of[index] = joined
+        if kind != "opaque":
+            for spec in op.inputs:
+                source = group_of.get(writer.get(spec.value, -1), joined)
+                if source != joined and _only_for(groups[source], groups[joined], trace, costs, readers):
+                    # A point-wise chain that only this kernel reads is computed where it is read.
+                    groups[joined] = groups[source] + groups[joined]
+                    group_of.update(dict.fromkeys(groups[source], joined))
+                    groups[source] = []
         for spec in op.outputs:
             writer[spec.value] = index
-    readers = _readers(trace, costs)
-    kernels = [_kernel(members, trace, costs, readers, writer) for members in groups]
+            passed[spec.value] = level + (kind == "opaque")
+    kernels = [_kernel(members, trace, costs, readers, writer) for members in groups if members]
     return tuple(sorted(kernels, key=lambda kernel: kernel.ops[-1]))
 
 
-def _group_to_join(
-    op: Op, writer: dict[int, int], group_of: dict[int, int], groups: list[list[int]], trace: Trace, costs: Sequence[Cost]
-) -> int | None:
-    for spec in sorted(op.inputs, key=lambda spec: -spec.bytes):
-        source = writer.get(spec.value)
-        if source is None or source not in group_of:
-            continue
-        group = group_of[source]
+def _group_to_join(op: Op, sources: Sequence[int], groups: list[list[int]], trace: Trace, costs: Sequence[Cost]) -> int | None:
+    """The first of the kernels that wrote the op's inputs, largest input first, that it can be part of."""
+    for group in sources:
         first = groups[group][0]
         if role(trace.ops[first], costs[first]) == "opaque":
             continue
@@ -89,6 +102,34 @@ def _group_to_join(
             continue
         return group
     return None
+
+
+def _only_for(source: list[int], reader: list[int], trace: Trace, costs: Sequence[Cost], readers: dict[int, list[int]]) -> bool:
+    """Whether a kernel is point-wise and everything it writes is read by itself and by ``reader`` alone."""
+    inside = {*source, *reader}
+    for index in source:
+        op = trace.ops[index]
+        if role(op, costs[index]) != "pointwise":
+            return False
+        for spec in op.outputs:
+            if trace.values[spec.value].output or any(one not in inside for one in readers.get(spec.value, ())):
+                return False
+    return True
+
+
+def library_call(op: Op) -> Op:
+    """An op that cannot be fused, as the compiled model calls it: the addition of a convolution's bias goes into the next kernel."""
+    if op.name != "aten::convolution" or "bias" not in op.names:
+        return op
+    kept = [index for index, name in enumerate(op.names) if name != "bias"]
+    return msgspec.structs.replace(
+        op, inputs=tuple(op.inputs[index] for index in kept), names=tuple(op.names[index] for index in kept)
+    )
+
+
+def _casts_weight(op: Op, trace: Trace) -> bool:
+    """Autocast's copy of a weight: compiled, it is part of what reads it or done once."""
+    return op.name == "aten::_to_copy" and trace.values[op.inputs[0].value].kind == "parameter"
 
 
 def _elements(op: Op) -> int:
@@ -106,8 +147,11 @@ def _readers(trace: Trace, costs: Sequence[Cost]) -> dict[int, list[int]]:
 
 def _kernel(members: list[int], trace: Trace, costs: Sequence[Cost], readers: dict[int, list[int]], writer: dict[int, int]) -> Kernel:
     lead = max(members, key=lambda index: (role(trace.ops[index], costs[index]) == "reduction", _elements(trace.ops[index])))
+    kind = role(trace.ops[lead], costs[lead])
+    # Generated point-wise code streams, whatever the library's own kernel for the op does.
+    family = "elementwise" if kind == "pointwise" else costs[lead].family
     if len(members) == 1:
-        return Kernel(tuple(members), lead, costs[lead])
+        return Kernel(tuple(members), lead, msgspec.structs.replace(costs[lead], family=family))
     inside = set(members)
     made: set[int] = set()
     read: dict[int, int] = {}
@@ -125,5 +169,6 @@ def _kernel(members: list[int], trace: Trace, costs: Sequence[Cost], readers: di
             if outside or trace.values[spec.value].output or writer.get(spec.value) not in inside:
                 written[spec.value] = max(written.get(spec.value, 0), spec.bytes)
     flops = sum(costs[index].flops for index in members)
-    cost = msgspec.structs.replace(costs[lead], flops=flops, madd=flops, read=sum(read.values()), write=sum(written.values()))
+    moved = {"read": sum(read.values()), "write": sum(written.values())}
+    cost = msgspec.structs.replace(costs[lead], flops=flops, madd=flops, family=family, **moved)
     return Kernel(tuple(members), lead, cost)

@@ -13,6 +13,8 @@ class Interval(NamedTuple):
     low: float
     high: float
     reasons: tuple[str, ...]
+    widening: float = 1.0
+    """Factor by which ``reasons`` widened both sides."""
 
 
 def interval(setting: str, *, idle_share: float, unknown_share: float, family: str) -> Interval:
@@ -38,4 +40,4 @@ def interval(setting: str, *, idle_share: float, unknown_share: float, family: s
     if unknown_share > 0.01:
         widen *= 1.0 + unknown_share
         reasons.append(f"{unknown_share:.0%} of the bytes belong to ops without a formula")
-    return Interval(low / widen, high * widen, tuple(reasons))
+    return Interval(low / widen, high * widen, tuple(reasons), widen)

@@ -1,18 +1,37 @@
-"""The same op on images whose channels are innermost."""
+"""The same trace on images whose channels are innermost."""
 
 from __future__ import annotations
 
 import msgspec
 
-from modelstat.records import Op, TensorSpec
+from modelstat.records import Op, TensorSpec, Trace
+
+KEEPS = frozenset(("elementwise", "activation", "norm", "pooling", "copy", "resample", "random"))
+"""Op families whose result has the layout of what they read."""
 
 
-def channels_last(op: Op) -> Op:
-    """The op as it runs after ``model.to(memory_format=torch.channels_last)``: its image tensors (N, C, H, W) hold channels together."""
-    inputs, outputs = tuple(map(_last, op.inputs)), tuple(map(_last, op.outputs))
-    if inputs == op.inputs and outputs == op.outputs:
-        return op
-    return msgspec.structs.replace(op, inputs=inputs, outputs=outputs)
+def channels_last(trace: Trace, families: tuple[str, ...]) -> Trace:
+    """The trace as it runs after ``model.to(memory_format=torch.channels_last)`` on channels-last images.
+
+    ``families`` are the ops' families. Images (N, C, H, W) come in with their channels innermost, a convolution gives such an image, and
+    point-wise ops, norms, pooling and copies pass the layout on. What a matrix product, a reshape or attention made keeps its own.
+    """
+    last = {spec.value for op in trace.ops for spec in op.inputs if len(spec.shape) in (4, 5) and trace.values[spec.value].kind == "input"}
+    ops: list[Op] = []
+    for op, family in zip(trace.ops, families, strict=True):
+        images = [spec for spec in op.inputs if len(spec.shape) in (4, 5)]
+        main = max(images, key=lambda spec: spec.bytes, default=None)
+        passes = family in KEEPS and main is not None and main.value in last
+        convolution = family == "convolution"
+        if convolution or passes:
+            last.update(spec.value for spec in op.outputs if len(spec.shape) in (4, 5))
+        if not op.view and (convolution or any(spec.value in last for spec in (*op.inputs, *op.outputs))):
+            # A convolution's weight is laid out like the images.
+            inputs = tuple(_last(spec) if spec.value in last or convolution else spec for spec in op.inputs)
+            outputs = tuple(_last(spec) if spec.value in last else spec for spec in op.outputs)
+            op = msgspec.structs.replace(op, inputs=inputs, outputs=outputs)
+        ops.append(op)
+    return msgspec.structs.replace(trace, ops=tuple(ops))
 
 
 def _last(spec: TensorSpec) -> TensorSpec:

@@ -11,8 +11,9 @@ from modelstat.cost.record import Cost
 from modelstat.errors import MissingPeakError
 from modelstat.hardware.gpu import Gpu
 from modelstat.predict.execution import GRAPH_KERNEL_SECONDS, Execution
-from modelstat.predict.fusion import Kernel, fuse
+from modelstat.predict.fusion import Kernel, fuse, library_call
 from modelstat.predict.interval import interval
+from modelstat.predict.kernels.constants import constants
 from modelstat.predict.kernels.dispatch import kernel_time
 from modelstat.predict.kernels.rates import architecture_family
 from modelstat.predict.kernels.timing import NOTHING, Time
@@ -63,15 +64,23 @@ class Prediction(msgspec.Struct, frozen=True):
     bound: Bound | None
     missing: str | None = None
     notes: tuple[str, ...] = ()
+    widening: float = 1.0
+    """Factor by which what lies outside of the fit widened both sides of the interval."""
+    scale: float = 1.0
+    """Factor by which a measurement corrected all times."""
+    correction: str | None = None
+    """Which measurement that was; None without one."""
 
 
 def predict(trace: Trace, costs: Sequence[Cost], gpu: Gpu, execution: Execution | None = None) -> Prediction:
     """The predicted time of a trace on a GPU. A missing peak gives a Prediction without times, and the reason."""
     execution = execution or Execution()
-    if execution.channels_last:
-        trace = msgspec.structs.replace(trace, ops=tuple(channels_last(op) for op in trace.ops))
+    natural = trace
+    if execution.channels_last or execution.mode == "compile":
+        # The compiler lays images out channels-last by itself.
+        trace = channels_last(trace, tuple(cost.family for cost in costs))
     try:
-        kernels, times = _kernels(trace, costs, gpu, execution)
+        kernels, times = _compiled(trace, natural, costs, gpu) if execution.mode == "compile" else _eager(trace, costs, gpu)
     except MissingPeakError as error:
         return Prediction(gpu, execution, (), 0, None, None, None, None, None, str(error))
     gap = GRAPH_KERNEL_SECONDS if execution.cuda_graph else 0.0
@@ -90,18 +99,28 @@ def predict(trace: Trace, costs: Sequence[Cost], gpu: Gpu, execution: Execution 
     return Prediction(
         gpu, execution, ops, sum(seconds > 0.0 for seconds in running), timeline.total, timeline.total * spread.low,
         timeline.total * spread.high, timeline.idle, bound if timeline.total else None, notes=spread.reasons,
+        widening=spread.widening,
     )  # fmt: skip
 
 
-def _kernels(trace: Trace, costs: Sequence[Cost], gpu: Gpu, execution: Execution) -> tuple[list[Kernel], list[Time]]:
+def _eager(trace: Trace, costs: Sequence[Cost], gpu: Gpu) -> tuple[list[Kernel], list[Time]]:
     tf32 = trace.precision == "tf32"
-    if execution.mode == "compile":
-        kernels = list(fuse(trace, costs))
-    else:
-        kernels = [Kernel((index,), index, cost) for index, cost in enumerate(costs)]
-    times = [
-        NOTHING if trace.ops[kernel.lead].view else kernel_time(trace.ops[kernel.lead], kernel.cost, gpu, tf32=tf32) for kernel in kernels
-    ]
+    kernels = [Kernel((index,), index, cost) for index, cost in enumerate(costs)]
+    times = [NOTHING if op.view else kernel_time(op, cost, gpu, tf32=tf32) for op, cost in zip(trace.ops, costs, strict=True)]
+    return kernels, times
+
+
+def _compiled(trace: Trace, natural: Trace, costs: Sequence[Cost], gpu: Gpu) -> tuple[list[Kernel], list[Time]]:
+    """Fused kernels. A normalisation is generated for the layout that is there, so none is changed for it: ``natural`` says so."""
+    tf32 = trace.precision == "tf32"
+    faster = constants("execution", "compile")["generated"]
+    kernels = list(fuse(trace, costs))
+    times: list[Time] = []
+    for kernel in kernels:
+        generated = kernel.cost.unit != "matmul" and kernel.cost.known != "unknown"
+        op = natural.ops[kernel.lead] if generated else library_call(trace.ops[kernel.lead])
+        time = kernel_time(op, kernel.cost, gpu, tf32=tf32)
+        times.append(Time(*(seconds * faster for seconds in time)) if generated else time)
     return kernels, times
 
 

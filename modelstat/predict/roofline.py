@@ -10,6 +10,7 @@ import msgspec
 from modelstat.cost.record import Cost
 from modelstat.errors import MissingPeakError
 from modelstat.hardware.gpu import Gpu, Peak
+from modelstat.memory.peak import peak_memory
 from modelstat.records import Trace
 
 Bound = Literal["compute", "memory"]
@@ -92,8 +93,8 @@ class Roofline(msgspec.Struct, frozen=True):
     ridge: float | None
     """Peak / bandwidth (FLOP/B)."""
     fits: bool | None
-    """The weights take at most 95 % of the GPU's memory; None where that is not the GPU's own."""
-    fits_basis: Literal["weights"] = "weights"
+    """The peak memory at inference is at most 95 % of the GPU's memory; None where that is not the GPU's own."""
+    fits_basis: Literal["peak memory"] = "peak memory"
     notes: tuple[str, ...] = ()
 
 
@@ -170,7 +171,7 @@ def _main_dtype(costs: Sequence[Cost], precision: str) -> str:
 def _fits(trace: Trace, gpu: Gpu) -> bool | None:
     if gpu.memory_bytes is None:
         return None
-    return sum(parameter.bytes for parameter in trace.parameters) <= FITS_SHARE * gpu.memory_bytes
+    return peak_memory(trace).peak_bytes <= FITS_SHARE * gpu.memory_bytes
 
 
 class _PeakTable:

@@ -12,12 +12,12 @@ from modelstat.cost.record import FREE, Cost, Unit
 from modelstat.hardware.database import find
 from modelstat.hardware.gpu import Gpu
 from modelstat.predict.roofline import OpTime, bound, layer_times, roofline
-from modelstat.records import TRACE_SCHEMA, Module, Op, Parameter, Trace
+from modelstat.records import TRACE_SCHEMA, Module, Op, Parameter, Trace, Value
 
 V100 = find("v100")  # fp32 14.0 TFLOP/s, fp16 112 TFLOP/s, vector 7.0 TFLOP/s, 900 GB/s, 32 GiB
 
 
-def trace(modules: Sequence[int] = (), *, precision: str = "fp32", weight_bytes: int = 0) -> Trace:
+def trace(modules: Sequence[int] = (), *, precision: str = "fp32", weight_bytes: int = 0, input_bytes: int = 0) -> Trace:
     """A root with two children, the second of which has a child; ``modules`` says where each op ran."""
     return Trace(
         schema=TRACE_SCHEMA,
@@ -35,7 +35,7 @@ def trace(modules: Sequence[int] = (), *, precision: str = "fp32", weight_bytes:
             Module("b.c", "Linear", 2, parent=2),
         ),
         parameters=(Parameter("weight", 1, (weight_bytes // 4,), "float32", bytes=weight_bytes),),
-        values=(),
+        values=(Value(input_bytes, "input", -1, len(modules)),),
         ops=tuple(Op("aten::op", "default", (), (), (), module=module) for module in modules),
     )
 
@@ -173,18 +173,20 @@ def test_without_a_vector_peak_only_bytes_count_and_it_is_said() -> None:
 
 
 @pytest.mark.parametrize(
-    ("name", "weight_bytes", "fits"),
+    ("name", "weight_bytes", "input_bytes", "fits"),
     [
-        ("v100", 0, True),
-        ("v100", int(0.95 * 32 * 2**30), True),
-        ("v100", int(0.95 * 32 * 2**30) + 4, False),
-        ("m1 max", 4, None),
+        ("v100", 0, 0, True),
+        ("v100", int(0.95 * 32 * 2**30), 0, True),
+        ("v100", int(0.95 * 32 * 2**30) + 4, 0, False),
+        ("v100", int(0.95 * 32 * 2**30) - 4, 4, True),
+        ("v100", int(0.95 * 32 * 2**30), 4, False),
+        ("m1 max", 4, 4, None),
     ],
 )
-def test_fits_in_95_percent_of_the_memory(name: str, weight_bytes: int, fits: bool | None) -> None:
-    result = roofline(trace(weight_bytes=weight_bytes), [], find(name))
+def test_the_peak_fits_in_95_percent_of_the_memory(name: str, weight_bytes: int, input_bytes: int, fits: bool | None) -> None:
+    result = roofline(trace(weight_bytes=weight_bytes, input_bytes=input_bytes), [], find(name))
     assert result.fits is fits
-    assert result.fits_basis == "weights"
+    assert result.fits_basis == "peak memory"
 
 
 def test_layer_times_include_what_is_below() -> None:

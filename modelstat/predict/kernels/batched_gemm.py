@@ -42,6 +42,9 @@ def seconds(f: Features, rates: Rates, c: Constants) -> Time:
     """Time of one batch of products."""
     flops = 2.0 * f.batch * f.m * f.n * f.k
     clocked = product_seconds(f.batch, f.m, f.n, f.k, rates, c) if "split_k" in c else _one_tile(f, rates, c)
+    if "misaligned" in c:
+        # Tensor cores are fed 16 bytes at a time: rows of another length are fetched piece by piece.
+        clocked = clocked * where((f.n % 8.0 > 0.0) | (f.k % 8.0 > 0.0), c["misaligned"], 1.0)
     compute = limited_by_power(clocked, flops, rates, c)
     dram = f.size * (1.0 - resident(f.size, rates.l2_bytes * c["l2_activations"]))
     memory = traffic_seconds(dram, f.size, rates, c["port_bytes"])

@@ -13,7 +13,7 @@ from typing import NamedTuple
 
 from modelstat.cost.operands import operand, per_axis
 from modelstat.cost.record import Cost
-from modelstat.predict.kernels.arithmetic import Quantity, anywhere, ceil, minimum, overlapped, where
+from modelstat.predict.kernels.arithmetic import Quantity, anywhere, ceil, maximum, minimum, overlapped, where
 from modelstat.predict.kernels.constants import Constants
 from modelstat.predict.kernels.rates import Rates
 from modelstat.predict.kernels.stream import resident, traffic_seconds
@@ -85,6 +85,8 @@ def seconds(f: Features, rates: Rates, c: Constants) -> Time:
     dram = size * (1.0 - resident(size, rates.l2_bytes * c["l2_share"]))
     memory = traffic_seconds(dram, size, rates, c["port_bytes"])
     direct = limited_by_power(_direct(f, rates, c), flops, rates, c) * where(f.transposed > 0.0, c["transposed"], 1.0)
+    direct = direct * where(f.groups > 1.0, where(f.channels_last > 0.0, c["grouped_last"], c["grouped"]), 1.0)
+    direct = direct * where((f.taps == 1.0) & (f.groups == 1.0), c["pointwise"], 1.0)
     compute = direct
     dense = overlapped(direct, memory, c["overlap"])
     if "fused_efficiency" in c and anywhere(f.winograd > 0.0):
@@ -93,8 +95,12 @@ def seconds(f: Features, rates: Rates, c: Constants) -> Time:
         dense = where(f.winograd > 0.0, minimum(dense, minimum(fused.total, steps.total)), dense)
     thin = where((f.groups > 1.0) & (f.k * f.n <= c["thin_most"] * f.taps), 1.0, 0.0)
     # Depthwise and thin groups: no matrix product, each output sums its few taps on the vector lanes.
-    sums = flops / (rates.vector * c["thin_efficiency"])
-    thin_time = overlapped(sums, size / (rates.memory * c["thin_memory"]), c["overlap"])
+    last = f.channels_last > 0.0
+    sums = flops / (rates.vector * where(last, c["thin_efficiency_last"], c["thin_efficiency"]))
+    # Kernels above 5 x 5 are not unrolled: each tap costs more the more there are.
+    growth = maximum(1.0, f.taps / 25.0) ** where(last, c["thin_growth_last"], c["thin_growth"])
+    sums = sums * minimum(growth, c["thin_growth_most"])
+    thin_time = overlapped(sums, size / (rates.memory * where(last, c["thin_memory_last"], c["thin_memory"])), c["overlap"])
     layout = where((f.channels_last > 0.0) | (thin > 0.0), 0.0, c["layout_passes"]) * (f.data + f.result) / rates.memory
     bias = f.biased * 2.0 * f.result / rates.memory * c["bias_passes"]
     total = where(thin > 0.0, thin_time, dense) + layout + bias + c["latency_s"]

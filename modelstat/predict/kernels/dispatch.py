@@ -22,6 +22,7 @@ from modelstat.predict.kernels import (
     norm,
     pooling,
     reduction,
+    resample,
     rnn,
     softmax,
 )
@@ -58,6 +59,7 @@ FAMILIES: dict[str, Family] = {
     "pooling": Family("pooling", pooling.features, pooling.seconds),
     "random": COPY,
     "reduction": Family("reduction", reduction.features, reduction.seconds),
+    "resample": Family("resample", resample.features, resample.seconds),
     "rnn": Family("rnn", rnn.features, rnn.seconds),
     "softmax": Family("softmax", softmax.features, softmax.seconds),
     "unknown": COPY,

@@ -22,13 +22,17 @@ _VECTOR = 4.0
 
 
 class Features(NamedTuple):
-    """``rows`` of ``width`` elements that share their statistics; bytes (B) read and written once; ``again``: the rows are read twice."""
+    """``rows`` of ``width`` elements that share their statistics; bytes (B) read and written once; ``again``: the rows are read twice.
+
+    ``relaid`` is 1 where the kernel wants another layout first (GroupNorm on channels-last images).
+    """
 
     rows: Quantity
     width: Quantity
     read: Quantity
     written: Quantity
     again: Quantity
+    relaid: Quantity = 0.0
 
 
 def features(op: Op, cost: Cost) -> Features:
@@ -48,7 +52,9 @@ def features(op: Op, cost: Cost) -> Features:
         shape = op.argument("normalized_shape")
         width = prod(shape) if isinstance(shape, (list, tuple)) and shape else data.shape[-1] if data.shape else 1
         rows = elements / max(float(width), 1.0)
-    return Features(rows, elements / max(rows, 1.0), float(cost.read), float(cost.write), 1.0)
+    scattered = "group_norm" in name or "instance_norm" in name
+    relaid = scattered and len(data.shape) > 2 and data.strides[1] == 1 and data.shape[1] > 1
+    return Features(rows, elements / max(rows, 1.0), float(cost.read), float(cost.write), 1.0, float(relaid))
 
 
 def seconds(f: Features, rates: Rates, c: Constants) -> Time:
@@ -57,7 +63,7 @@ def seconds(f: Features, rates: Rates, c: Constants) -> Time:
     flight = minimum(f.rows, blocks * rates.sms) * f.read / f.rows
     fill = flight / (rates.l2_bytes * c["l2_share"])
     missed = f.again * fill ** c["l2_sharpness"] / (1.0 + fill ** c["l2_sharpness"])
-    memory = (f.read * (1.0 + missed) + f.written) / rates.memory
+    memory = (f.read * (1.0 + missed + c["relayout_passes"] * f.relaid) + f.written) / rates.memory
     steps = ceil(f.width / (_BLOCK_THREADS * _VECTOR))
     turns = f.again * f.rows / (rates.sms * blocks)
     compute = turns * (c["row_cycles"] + c["step_cycles"] * steps) / rates.clock_hz

@@ -37,7 +37,7 @@ def tile_seconds(x: int, y: int, batch: Quantity, m: Quantity, n: Quantity, k: Q
     if x != y:
         blocks = minimum(blocks, ceil(m / y) * ceil(n / x))
     blocks = batch * blocks
-    split = maximum(1.0, minimum(floor(rates.sms / blocks), k / c["split_k"]))
+    split = maximum(1.0, minimum(floor(rates.sms / maximum(1.0, blocks)), k / c["split_k"]))
     turns = waves(blocks * split, rates.sms, c["tail"]) + c["ramp"]
     return turns * 2.0 * x * y * (k / split + c["prologue"] * rates.feed) * rates.sms / rates.issue
 

@@ -9,7 +9,7 @@ from modelstat.predict.kernels.dispatch import FILES as FAMILIES
 def test_every_kernel_family_has_its_file() -> None:
     assert FAMILIES == (
         "attention", "batched_gemm", "convolution", "copy", "elementwise", "embedding", "gather", "gemm", "generic", "norm", "pooling",
-        "rates", "reduction", "rnn", "softmax",
+        "rates", "reduction", "resample", "rnn", "softmax",
     )  # fmt: skip
     assert {f"{family}.json" for family in FAMILIES} <= {path.name for path in DIRECTORY.iterdir()}
 

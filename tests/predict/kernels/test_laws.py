@@ -59,7 +59,7 @@ FORMULAS: dict[str, tuple[Any, st.SearchStrategy[Any]]] = {
                   st.sampled_from([32.0, 64.0, 128.0, 256.0]), st.just(2.0), FLAG, FLAG, FLAG),
     ),
     "convolution": (convolution, convolutions()),
-    "norm": (norm, st.builds(norm.Features, SIZE, SIZE, BYTES, BYTES, FLAG)),
+    "norm": (norm, st.builds(norm.Features, SIZE, SIZE, BYTES, BYTES, FLAG, FLAG)),
     "softmax": (softmax, st.builds(softmax.Features, SIZE, SIZE, BYTES, BYTES)),
     "reduction": (reduction, st.builds(reduction.Features, BYTES, BYTES, BYTES, SIZE)),
     "pooling": (pooling, st.builds(pooling.Features, BYTES, BYTES, BYTES)),

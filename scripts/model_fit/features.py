@@ -1,0 +1,82 @@
+"""Whole models as arrays: what each kernel family sees of each model, and how often."""
+
+from __future__ import annotations
+
+import sys
+from collections import Counter, defaultdict
+from collections.abc import Sequence
+from pathlib import Path
+from typing import Any, NamedTuple
+
+import numpy as np
+
+from model_fit.rows import Row, by_model
+from model_fit.traces import Traces, changed, spec_of
+from modelstat.cost.registry import costs
+from modelstat.errors import ModelstatError
+from modelstat.predict.fusion import fuse
+from modelstat.predict.kernels.dispatch import family_of
+from modelstat.predict.layout import channels_last
+from modelstat.records import Trace
+
+Kernels = dict[tuple[str, bool], tuple[Any, Any]]
+"""(family, contraction) -> an array with a line a distinct kernel, and how often each runs."""
+
+
+class Dataset(NamedTuple):
+    """``columns``: (family, contraction) -> features (a line a kernel), counts, and the run that each belongs to; ``runs`` of ``rows``."""
+
+    rows: list[Row]
+    runs: Any
+    columns: dict[tuple[str, bool], tuple[Any, Any, Any]]
+
+    @property
+    def measured(self) -> Any:
+        """Measured seconds (s) of each row."""
+        return np.array([row.measured_seconds for row in self.rows])
+
+
+def kernels_of(trace: Trace, row: Row) -> Kernels:
+    """The kernels of one run, by family. A compiled model's images are channels-last."""
+    cost = costs(trace)
+    if row.layout == "nhwc" or row.mode == "compile":
+        trace = channels_last(trace, tuple(one.family for one in cost))
+    if row.mode == "compile":
+        pairs = [(trace.ops[kernel.lead], kernel.cost) for kernel in fuse(trace, cost)]
+    else:
+        pairs = [(op, one) for op, one in zip(trace.ops, cost, strict=True) if not op.view and one.known != "free"]
+    counted: dict[tuple[str, bool], Counter[tuple[float, ...]]] = defaultdict(Counter)
+    for op, one in pairs:
+        if one.read or one.write or one.flops:
+            family = family_of(op, one)
+            counted[family.name, one.unit == "matmul"][tuple(map(float, family.features(op, one)))] += 1
+    return {key: (np.array(list(lines)), np.array(list(lines.values()), dtype=float)) for key, lines in counted.items()}
+
+
+def dataset(rows: Sequence[Row], configs: Path) -> Dataset:
+    """All rows whose model can be traced and is the one that was measured."""
+    kept: list[Row] = []
+    runs: list[int] = []
+    known: dict[tuple[Any, ...], int] = {}
+    parts: dict[tuple[str, bool], list[tuple[Any, Any, Any]]] = defaultdict(list)
+    for done, ((model, inputs, precision), members) in enumerate(by_model(list(rows))):
+        if done % 100 == 0:
+            print(f"{done} models", file=sys.stderr, flush=True)
+        traces = Traces(spec_of(model, members[0].source, configs), inputs, precision)
+        for row in members:
+            try:
+                trace = traces.at(row.batch)
+            except ModelstatError as error:
+                print(f"line {row.line}: {error}", file=sys.stderr)
+                continue
+            if changed(trace, row.params_m):
+                continue
+            key = (model, inputs, precision, row.batch, row.layout, row.mode)
+            if key not in known:
+                known[key] = len(known)
+                for family, (lines, counts) in kernels_of(trace, row).items():
+                    parts[family].append((lines, counts, np.full(len(counts), known[key])))
+            kept.append(row)
+            runs.append(known[key])
+    columns = {family: tuple(map(np.concatenate, zip(*members, strict=True))) for family, members in parts.items()}
+    return Dataset(kept, np.array(runs), columns)  # type: ignore[arg-type]
