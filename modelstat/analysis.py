@@ -8,10 +8,15 @@ from html import escape
 from io import StringIO
 from typing import TYPE_CHECKING, Any
 
+import msgspec
+
 from modelstat import units
 from modelstat.cost import registry
 from modelstat.cost.record import Cost
 from modelstat.errors import MissingExtraError, MissingPeakError
+from modelstat.predict.execution import Execution
+from modelstat.predict.measured import Correction, corrected
+from modelstat.predict.prediction import Prediction, predict
 from modelstat.predict.roofline import Roofline, roofline
 from modelstat.records import Trace
 from modelstat.report.columns import MODULE_COLUMNS
@@ -21,6 +26,7 @@ from modelstat.report.layers import layer_grid
 from modelstat.report.options import Options
 from modelstat.report.rows import LayerRow
 from modelstat.report.timing import GpuEntry
+from modelstat.report.training import TrainingEntry, training_entry
 
 if TYPE_CHECKING:
     import pandas as pd
@@ -29,31 +35,69 @@ if TYPE_CHECKING:
     from modelstat.hardware.gpu import Gpu
 
 
+HALF = "causal attention counts the query-key pairs below its mask only (half), as a flash kernel runs it"
+
+
 class Analysis:
     """One model, analyzed. Costs and times are computed when they are first asked for, and once.
 
     Counts are for the whole batch; bytes are B, times of the document are ms.
     """
 
-    def __init__(self, trace: Trace, gpus: Sequence[Gpu] = (), *, level: Level = "module") -> None:
-        self.trace = trace
+    def __init__(
+        self,
+        trace: Trace,
+        gpus: Sequence[Gpu] = (),
+        *,
+        level: Level = "module",
+        causal: registry.Causal = "full",
+        training: tuple[Trace, str] | None = None,
+        execution: Execution = Execution(),  # noqa: B008
+        measured: Correction | None = None,
+    ) -> None:
+        self.trace = trace if causal == "full" else msgspec.structs.replace(trace, notes=(*trace.notes, HALF))
+        self._causal: registry.Causal = causal
         self._gpus = tuple(gpus)
         self._level: Level = level
+        self._training = training
+        self._execution = execution
+        self._measured = measured
 
     @classmethod
-    def from_trace(cls, trace: Trace, gpus: Sequence[Gpu] = (), *, level: Level = "module") -> Analysis:
-        """The analysis of a trace on any number of GPUs. ``level="op"`` puts the ops into the document."""
-        return cls(trace, gpus, level=level)
+    def from_trace(
+        cls,
+        trace: Trace,
+        gpus: Sequence[Gpu] = (),
+        *,
+        level: Level = "module",
+        causal: registry.Causal = "full",
+        training: tuple[Trace, str] | None = None,
+        execution: Execution = Execution(),  # noqa: B008
+        measured: Correction | None = None,
+    ) -> Analysis:
+        """The analysis of a trace on any number of GPUs.
+
+        ``level="op"`` puts the ops into the document; ``causal="half"`` counts of causal attention only what a flash kernel runs.
+        ``training`` is a trace of the same model that was walked forward and back, and an optimizer: sgd, momentum or adam.
+        ``execution`` is how the model runs, and ``measured`` corrects the predicted times by a measurement.
+        """
+        return cls(trace, gpus, level=level, causal=causal, training=training, execution=execution, measured=measured)
 
     @cached_property
     def costs(self) -> tuple[Cost, ...]:
         """The cost of each op of the trace, in order."""
-        return registry.costs(self.trace)
+        return registry.costs(self.trace, causal=self._causal)
 
     @cached_property
     def rooflines(self) -> tuple[Roofline, ...]:
         """One roofline per GPU."""
         return tuple(roofline(self.trace, self.costs, gpu) for gpu in self._gpus)
+
+    @cached_property
+    def predictions(self) -> tuple[Prediction, ...]:
+        """One prediction per GPU: what a stopwatch should show, with its 90 % interval."""
+        found = (predict(self.trace, self.costs, gpu, self._execution) for gpu in self._gpus)
+        return tuple(each if self._measured is None else corrected(each, self._measured) for each in found)
 
     def require_peak(self) -> None:
         """Raises MissingPeakError if the only GPU lacks the peak that the model needs; among several it is a row of nulls."""
@@ -61,9 +105,20 @@ class Analysis:
             raise MissingPeakError(self.rooflines[0].missing)
 
     @cached_property
+    def training(self) -> TrainingEntry | None:
+        """What one step of training computes and holds, None where it was not asked for."""
+        if self._training is None:
+            return None
+        trace, optimizer = self._training
+        return training_entry(trace, registry.costs(trace, causal=self._causal), optimizer)
+
+    @cached_property
     def document(self) -> Document:
         """The JSON contract as structs."""
-        return build(self.trace, self.costs, self.rooflines, level=self._level)
+        return self._document(self._level)
+
+    def _document(self, level: Level) -> Document:
+        return build(self.trace, self.costs, self.rooflines, level=level, predictions=self.predictions, training=self.training)
 
     @property
     def totals(self) -> Totals:
@@ -90,7 +145,7 @@ class Analysis:
         from modelstat.report.json import encode
 
         wanted = level or self._level
-        document = self.document if wanted == self._level else build(self.trace, self.costs, self.rooflines, level=wanted)
+        document = self.document if wanted == self._level else self._document(wanted)
         return encode([document])
 
     def to_dataframe(self) -> pd.DataFrame:

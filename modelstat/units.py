@@ -133,6 +133,16 @@ def ratio(value: float) -> str:
     return f"{value:.2f}"
 
 
+def per_second(value: float) -> str:
+    """A rate with three significant digits, without its unit.
+
+    >>> per_second(207.6), per_second(12345.0), per_second(0.512)
+    ('208', '12,300', '0.512')
+    """
+    rounded = float(f"{value:.3g}")
+    return f"{rounded:,.0f}" if rounded >= 100 else f"{rounded:g}"
+
+
 def percent(value: float) -> str:
     """A share of one.
 

@@ -34,9 +34,9 @@ def test_costs_are_computed_once_and_only_when_asked_for(monkeypatch: pytest.Mon
     calls: list[str] = []
     real = registry.costs
 
-    def counted(trace: Trace) -> tuple[Cost, ...]:
+    def counted(trace: Trace, **options: Any) -> tuple[Cost, ...]:
         calls.append(trace.model)
-        return real(trace)
+        return real(trace, **options)
 
     monkeypatch.setattr(registry, "costs", counted)
     analysis = conv("v100")

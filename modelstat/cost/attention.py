@@ -1,9 +1,9 @@
 """Attention: two contractions with a softmax between them.
 
-Counted as the full square of queries and keys, causal or not, as torch's FlopCounterMode and the papers do;
-:func:`attention_macs` also gives what is strictly needed. Per score (one query-key pair of one head): softmax 5, scale 1, and 1 for the
-addition of a mask. The scores are outputs of a contraction like the result, whether a kernel writes them to memory or not, so a fused
-and an eager attention agree.
+Counted as the full square of queries and keys, causal or not, as torch's FlopCounterMode and the papers do; with
+``costs(trace, causal="half")`` as what a flash kernel runs of it. Per score (one query-key pair of one head): softmax 5, scale 1, and
+1 for the addition of a mask. The scores are outputs of a contraction like the result, whether a kernel writes them to memory or not,
+so a fused and an eager attention agree.
 """
 
 from __future__ import annotations
@@ -11,7 +11,7 @@ from __future__ import annotations
 from math import prod
 
 from modelstat.cost.operands import operand
-from modelstat.cost.registry import Work, register
+from modelstat.cost.registry import CAUSAL_HALF, Work, register
 from modelstat.records import Op, TensorSpec
 
 SOFTMAX_AND_SCALE = 5 + 1
@@ -35,6 +35,13 @@ def attention_macs(batch: int, heads: int, L: int, S: int, E: int, Ev: int, caus
     """
     pairs = causal_pairs(L, S) if causal_half else L * S
     return batch * heads * pairs * (E + Ev)
+
+
+def query_key_pairs(op: Op, rows: int, queries: int, keys: int) -> int:
+    """Pairs that are scored by ``rows`` queries (of all heads and samples), ``queries`` of them in each sequence of ``keys`` keys."""
+    if op.argument(CAUSAL_HALF) and op.argument("is_causal"):
+        return rows // max(queries, 1) * causal_pairs(queries, keys)
+    return rows * keys
 
 
 def _work(pairs: int, result: int, channels: int, value_channels: int, masked: bool, dropout: float = 0.0) -> Work:
@@ -62,7 +69,7 @@ def dot_product_attention(op: Op) -> Work:
     """
     query, key, value = operand(op, "query", "q"), operand(op, "key", "k"), operand(op, "value", "v")
     rows = prod(op.outputs[0].shape[:-1])  # the output's batch: queries and keys may broadcast against each other
-    pairs = rows * key.shape[-2]
+    pairs = query_key_pairs(op, rows, query.shape[-2], key.shape[-2])
     mask = op.tensor("attn_mask") or op.tensor("attn_bias")
     return _work(pairs, rows * value.shape[-1], query.shape[-1], value.shape[-1], mask is not None, _dropout(op))
 
@@ -86,7 +93,11 @@ def attention_heads_last(op: Op) -> Work:
     packed = any(op.tensor(name) is not None for name in ("cum_seq_q", "cu_seqlens_q", "cu_seq_q", "cu_seqlens_k"))
     if packed and longest:
         keys = min(keys, int(longest))
-    pairs = int(op.argument("pairs", prod(batch) * rows * keys)) * heads
+    if "pairs" in op.arguments:
+        counted = "causal_pairs" if op.argument(CAUSAL_HALF) and op.argument("is_causal") else "pairs"
+        pairs = int(op.argument(counted, op.arguments["pairs"])) * heads
+    else:
+        pairs = query_key_pairs(op, prod(batch) * rows * heads, rows, keys)
     masked = op.tensor("bias") is not None or op.tensor("attn_bias") is not None
     return _work(pairs, prod(query.shape[:-1]) * value.shape[-1], channels, value.shape[-1], masked, _dropout(op))
 

@@ -9,7 +9,7 @@ from __future__ import annotations
 from collections.abc import Callable
 from functools import cache
 from importlib import import_module
-from typing import TypeVar
+from typing import Literal, TypeVar
 
 import msgspec
 
@@ -48,6 +48,9 @@ FAMILIES = (
 )  # fmt: skip
 """The op families: each is a module of this package, which registers its formulas when it is imported."""
 
+GRADIENTS = ("backward", "backward_elements")
+"""The modules with the formulas of gradients, which belong to the families of what they are gradients of."""
+
 FORMULAS: dict[str, tuple[str, Formula]] = {}
 """Op name -> (family, formula)."""
 
@@ -81,8 +84,8 @@ def unregister(name: str) -> None:
 @cache
 def load_families() -> None:
     """Import every family, once: a program that counts nothing imports none."""
-    for family in FAMILIES:
-        import_module(f"modelstat.cost.{family}")
+    for module in FAMILIES + GRADIENTS:
+        import_module(f"modelstat.cost.{module}")
 
 
 def find(name: str) -> tuple[str, UserFormula] | None:
@@ -161,9 +164,22 @@ def cost_of(op: Op) -> Cost:
         raise CostError(f"the formula of {op.name}.{op.overload} ({where}) failed on ({shapes}): {error!r}") from error
 
 
-def costs(trace: Trace) -> tuple[Cost, ...]:
+Causal = Literal["full", "half"]
+"""How causal attention counts: as the full square of queries and keys, or as the pairs below the mask, which a flash kernel runs."""
+
+CAUSAL_HALF = "causal_half"
+"""The argument with which a causal op counts the pairs below its mask only."""
+
+
+def costs(trace: Trace, *, causal: Causal = "full") -> tuple[Cost, ...]:
     """The cost of every op of a trace, in order."""
-    return tuple(cost_of(op) for op in trace.ops)
+    if causal == "full":
+        return tuple(cost_of(op) for op in trace.ops)
+    return tuple(cost_of(_halved(op)) for op in trace.ops)
+
+
+def _halved(op: Op) -> Op:
+    return msgspec.structs.replace(op, arguments={**op.arguments, CAUSAL_HALF: True}) if op.argument("is_causal") else op
 
 
 def _bytes(op: Op, rule: Callable[[Op], int]) -> int:

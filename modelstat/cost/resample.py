@@ -46,14 +46,17 @@ ANTIALIASED_SUPPORT = {"aten::_upsample_bilinear2d_aa": 2, "aten::_upsample_bicu
 """Width of the filter in output pixels when shrinking, in input pixels when enlarging."""
 
 
+def antialiased_taps(name: str, size: tuple[int, int], new_size: tuple[int, int]) -> tuple[int, ...]:
+    """Taps along the height and along the width, from one (H, W) to another: the filter widens by the factor of shrinking."""
+    return tuple(ceil(ANTIALIASED_SUPPORT[name] * max(1.0, old / new)) for old, new in zip(size, new_size, strict=True))
+
+
 @register("resample", *ANTIALIASED_SUPPORT)
 def antialiased(op: Op) -> Work:
-    """(N, C, H, W) -> (N, C, H', W') in two passes, first along the width: the filter widens by the factor of shrinking."""
-    support = ANTIALIASED_SUPPORT[op.name]
+    """(N, C, H, W) -> (N, C, H', W') in two passes, first along the width."""
     *outer, height, width = op.inputs[0].shape
     new_height, new_width = op.outputs[0].shape[-2:]
-    across = ceil(support * max(1.0, width / new_width))
-    down = ceil(support * max(1.0, height / new_height))
+    down, across = antialiased_taps(op.name, (height, width), (new_height, new_width))
     return Work(flops=prod(outer) * (height * new_width * taps_flops(across) + new_height * new_width * taps_flops(down)))
 
 

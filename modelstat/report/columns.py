@@ -19,11 +19,15 @@ COUNTS = (
     Column("intensity", "intensity", "FLOP/B", "ratio"),
 )
 TIMES = (
-    Column("bound", "bound", "bound", "text", timed=True),
+    Column("bound", "predicted_bound", "bound", "text", timed=True),
     Column("ideal", "ideal_ms", "ideal", "ms", timed=True),
-    Column("share", "ideal_share", "share", "share", timed=True),
+    Column("predicted", "predicted_ms", "predicted", "ms", timed=True),
+    Column("share", "predicted_share", "share", "share", timed=True),
     Column("compute", "compute_ms", "compute", "ms", timed=True),
     Column("memory", "memory_ms", "memory", "ms", timed=True),
+    Column("ideal_bound", "bound", "ideal bound", "text", timed=True),
+    Column("ideal_share", "ideal_share", "ideal share", "share", timed=True),
+    Column("below", "below_ideal", "below ideal", "text", timed=True),
 )
 SHAPES = (
     Column("input", "input_shapes", "input", "shapes"),
@@ -61,12 +65,13 @@ CATALOGUE: dict[Level, dict[str, Column]] = {
     "op": {column.name: column for column in OP_COLUMNS},
 }
 DEFAULT: dict[Level, str] = {
-    "module": "layer output params madd flops read write intensity bound ideal share",
-    "op": "path op output macs flops read write intensity bound ideal share",
+    "module": "layer output params madd flops read write intensity bound ideal predicted share",
+    "op": "path op output macs flops read write intensity bound ideal predicted share",
 }
+TIMED = "bound ideal predicted share compute memory below"
 WIDE: dict[Level, str] = {
-    "module": "layer calls input output dtype params macs madd flops read write rw intensity bound ideal share compute memory",
-    "op": "path op family input output dtype macs madd flops read write rw intensity known bound ideal share compute memory",
+    "module": f"layer calls input output dtype params macs madd flops read write rw intensity {TIMED}",
+    "op": f"path op family input output dtype macs madd flops read write rw intensity known {TIMED}",
 }
 
 

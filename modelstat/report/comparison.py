@@ -27,18 +27,24 @@ COLUMNS = (
     Column("peak", "peak_flops", "peak", "rate", timed=True),
     Column("bandwidth", "bandwidth_bytes", "bandwidth", "bandwidth", timed=True),
     Column("ridge", "ridge", "ridge", "ratio", timed=True),
-    Column("bound", "bound", "bound", "text", timed=True),
+    Column("bound", "predicted_bound", "bound", "text", timed=True),
     Column("whole", "whole_model_ms", "whole", "ms", timed=True),
     Column("ideal", "ideal_ms", "ideal", "ms", timed=True),
     Column("upper", "ideal_upper_ms", "upper", "ms", timed=True),
+    Column("predicted", "predicted_ms", "predicted", "ms", timed=True),
+    Column("low", "predicted_low_ms", "low", "ms", timed=True),
+    Column("high", "predicted_high_ms", "high", "ms", timed=True),
+    Column("throughput", "throughput", "samples/s", "speed", timed=True),
     Column("sample", "ideal_ms_per_sample", "/sample", "ms", timed=True),
+    Column("ideal_bound", "bound", "ideal bound", "text", timed=True),
+    Column("idle", "idle_ms", "idle", "ms", timed=True),
     Column("fits", "fits", "fits", "flag", timed=True),
 )
 CATALOGUE = {column.name: column for column in COLUMNS}
 TELLING = ("model", "input", "batch", "precision", "gpu", "params")
 """Columns that are shown only where they tell rows apart: what is the same everywhere stands in the header or the caption."""
-WIDE = ("peak", "bandwidth")
-"""Columns of the wide table: the header says them too."""
+WIDE = ("peak", "bandwidth", "ideal_bound", "idle")
+"""Columns of the wide table: the header says the first two too."""
 
 
 def check(options: Options, *, timed: bool) -> None:
@@ -61,10 +67,10 @@ def comparison_grid(documents: Sequence[Document], options: Options = DEFAULT) -
     timed = any(gpu for _, gpu in pairs)
     columns = _columns(pairs, options, timed=timed)
     if options.sort or options.top:
-        key = find(options.sort or ("ideal" if timed else "flops"), CATALOGUE, "in a comparison", timed=timed)
+        key = find(options.sort or ("predicted" if timed else "flops"), CATALOGUE, "in a comparison", timed=timed)
         pairs = ordered(pairs, lambda pair: _value(*pair, key.name), key) if options.sort else pairs
         pairs = pairs[: options.top]
-    rows = [Row(tuple(_value(*pair, each.name) for each in columns), bound=pair[1].bound if pair[1] else None) for pair in pairs]
+    rows = [Row(tuple(_value(*pair, each.name) for each in columns), bound=pair[1].predicted_bound if pair[1] else None) for pair in pairs]
     return Grid(columns, tuple(rows), _caption(documents))
 
 

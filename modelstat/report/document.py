@@ -5,7 +5,6 @@ Counts are integers for the whole batch; bytes are B, times ms, rates per second
 
 from __future__ import annotations
 
-from collections import Counter
 from collections.abc import Sequence
 from typing import Literal
 
@@ -13,10 +12,15 @@ import msgspec
 
 from modelstat import __version__
 from modelstat.cost.record import Cost
+from modelstat.memory.peak import peak_memory, weight_bytes
+from modelstat.predict.advice import advise
+from modelstat.predict.prediction import Prediction
 from modelstat.predict.roofline import Roofline
 from modelstat.records import Input, Trace
+from modelstat.report.coverage import Coverage, coverage
 from modelstat.report.rows import LayerRow, OpRow, intensity, layer_rows, op_rows
 from modelstat.report.timing import GpuEntry, gpu_entry
+from modelstat.report.training import TrainingEntry
 
 Level = Literal["module", "op"]
 
@@ -41,7 +45,10 @@ class ModelEntry(msgspec.Struct, frozen=True):
 
 
 class Totals(msgspec.Struct, frozen=True):
-    """Sums over the model. ``weight_bytes``: parameters, buffers and packed weights, each storage once (B)."""
+    """Sums over the model. ``weight_bytes``: parameters, buffers and packed weights, each storage once (B).
+
+    ``peak_memory_bytes``: the weights, and the largest set of other storages alive at once (B).
+    """
 
     params: int
     macs: int
@@ -52,22 +59,20 @@ class Totals(msgspec.Struct, frozen=True):
     mem_write_bytes: int
     intensity: float | None
     weight_bytes: int
+    peak_memory_bytes: int
 
 
-class UnknownOp(msgspec.Struct, frozen=True):
-    """An op without a formula: how often it ran and the bytes that it moved (B). Its FLOPs are not in the totals."""
+class MemoryEntry(msgspec.Struct, frozen=True):
+    """Peak memory at inference (B): the weights, the largest set of other storages alive at once, and both together.
 
-    name: str
-    count: int
-    bytes: int
+    ``peak_op`` and ``peak_path`` are the op at which that is, and the module whose forward ran it; null where no op runs.
+    """
 
-
-class Coverage(msgspec.Struct, frozen=True):
-    """How much of the model the formulas cover. ``ops`` are the recorded ops that are not views; the share is 0..1 of all bytes."""
-
-    ops: int
-    unknown_ops: tuple[UnknownOp, ...]
-    unknown_byte_share: float
+    weight_bytes: int
+    activation_bytes: int
+    peak_bytes: int
+    peak_op: str | None
+    peak_path: str | None
 
 
 class Family(msgspec.Struct, frozen=True):
@@ -82,7 +87,7 @@ class Family(msgspec.Struct, frozen=True):
 
 
 class Document(msgspec.Struct, frozen=True, kw_only=True):
-    """One analysis. ``ops`` is there at level op only; ``gpus`` is empty where no GPU was asked for."""
+    """One analysis. ``ops`` is there at level op only, ``training`` where it was asked for; ``gpus`` is empty without a GPU."""
 
     schema: Literal["modelstat/1"]
     versions: dict[str, str]
@@ -98,6 +103,8 @@ class Document(msgspec.Struct, frozen=True, kw_only=True):
     ops: tuple[OpRow, ...] | msgspec.UnsetType = msgspec.UNSET
     gpus: tuple[GpuEntry, ...]
     families: tuple[Family, ...]
+    memory: MemoryEntry
+    training: TrainingEntry | msgspec.UnsetType = msgspec.UNSET
 
 
 def totals(trace: Trace, costs: Sequence[Cost]) -> Totals:
@@ -112,24 +119,21 @@ def totals(trace: Trace, costs: Sequence[Cost]) -> Totals:
         mem_read_bytes=read,
         mem_write_bytes=write,
         intensity=intensity(flops, read + write),
-        weight_bytes=sum(each.bytes for each in trace.parameters),
+        weight_bytes=weight_bytes(trace),
+        peak_memory_bytes=peak_memory(trace).peak_bytes,
     )
 
 
-def coverage(trace: Trace, costs: Sequence[Cost]) -> Coverage:
-    """Which ops have no formula, and their share of the bytes."""
-    count: Counter[str] = Counter()
-    moved: Counter[str] = Counter()
-    for op, cost in zip(trace.ops, costs, strict=True):
-        if cost.known == "unknown":
-            count[op.name] += 1
-            moved[op.name] += cost.bytes
-    total = sum(cost.bytes for cost in costs)
-    names = sorted(count, key=lambda name: (-moved[name], name))
-    return Coverage(
-        ops=sum(not op.view for op in trace.ops),
-        unknown_ops=tuple(UnknownOp(name, count[name], moved[name]) for name in names),
-        unknown_byte_share=sum(moved.values()) / total if total else 0.0,
+def memory(trace: Trace) -> MemoryEntry:
+    """What the model holds at once, and where that is."""
+    peak = peak_memory(trace)
+    op = None if peak.op is None else trace.ops[peak.op]
+    return MemoryEntry(
+        weight_bytes=peak.weight_bytes,
+        activation_bytes=peak.activation_bytes,
+        peak_bytes=peak.peak_bytes,
+        peak_op=op.name if op else None,
+        peak_path=trace.modules[op.module].path if op else None,
     )
 
 
@@ -153,7 +157,7 @@ def families(trace: Trace, costs: Sequence[Cost]) -> tuple[Family, ...]:
     return tuple(sorted(found, key=lambda family: (-family.flops, family.family)))
 
 
-def warnings(trace: Trace, covered: Coverage) -> tuple[str, ...]:
+def warnings(trace: Trace, covered: Coverage, training: TrainingEntry | None = None) -> tuple[str, ...]:
     """The trace's notes, the modules that were never called and the ops without a formula."""
     found = list(trace.notes)
     idle = never_called(trace)
@@ -163,17 +167,25 @@ def warnings(trace: Trace, covered: Coverage) -> tuple[str, ...]:
     if covered.unknown_ops:
         names = ", ".join(f"{op.name} ({op.count}x)" for op in covered.unknown_ops)
         found.append(f"no formula for {names}: {covered.unknown_byte_share:.1%} of the bytes, their FLOPs are not counted")
+    if training is not None and training.unknown_ops:
+        names = ", ".join(f"{op.name} ({op.count}x)" for op in training.unknown_ops)
+        found.append(f"no formula for {names} in training: their FLOPs are not counted there")
     return tuple(dict.fromkeys(found))
 
 
 def never_called(trace: Trace) -> list[str]:
     """Paths of the modules that ran nothing, nor did anything below them; of nested ones only the outermost.
 
-    A ModuleList is never called itself, and a parameter can be used without its module's forward: neither is idle.
+    A ModuleList is never called itself, a shared module may be called under another of its paths, a parameter can be used without its
+    module's forward, a packed weight is always its parent's, and the calls inside TorchScript are out of sight: none of them is idle.
     """
-    idle = [not module.calls for module in trace.modules]
+    called = {module.instance for module in trace.modules if module.calls}
+    idle = [module.instance not in called and not module.type.endswith("(TorchScript)") for module in trace.modules]
     for op in trace.ops:
         idle[op.module] = False
+    for parameter in trace.parameters:
+        if parameter.kind == "packed" and not idle[trace.modules[parameter.module].parent]:
+            idle[parameter.module] = False
     for index in range(len(trace.modules) - 1, 0, -1):
         if not idle[index]:
             idle[trace.modules[index].parent] = False
@@ -189,15 +201,28 @@ def versions(trace: Trace) -> dict[str, str]:
     return {"modelstat": __version__, **{name: text for name, text in trace.versions.items() if name != "modelstat"}}
 
 
-def build(trace: Trace, costs: Sequence[Cost], rooflines: Sequence[Roofline] = (), *, level: Level = "module") -> Document:
-    """The document of one trace. ``costs`` are those of ``trace.ops`` in order; one roofline per GPU."""
+def build(
+    trace: Trace,
+    costs: Sequence[Cost],
+    rooflines: Sequence[Roofline] = (),
+    *,
+    level: Level = "module",
+    predictions: Sequence[Prediction] = (),
+    training: TrainingEntry | None = None,
+) -> Document:
+    """The document of one trace. ``costs`` are those of ``trace.ops`` in order; one roofline per GPU, and one prediction or none at all.
+
+    What would help is asked of a lone GPU only: each answer is a prediction of its own.
+    """
     covered, sums = coverage(trace, costs), totals(trace, costs)
     parameters = [each for each in trace.parameters if each.kind == "parameter"]
+    advice = advise(trace, costs, predictions[0]) if len(predictions) == 1 else None
+    predicted: Sequence[Prediction | None] = predictions or [None] * len(rooflines)
     return Document(
         schema="modelstat/1",
         versions=versions(trace),
         convention=CONVENTION,
-        warnings=warnings(trace, covered),
+        warnings=warnings(trace, covered, training),
         model=ModelEntry(
             spec=trace.model,
             params=sums.params,
@@ -211,6 +236,11 @@ def build(trace: Trace, costs: Sequence[Cost], rooflines: Sequence[Roofline] = (
         coverage=covered,
         layers=layer_rows(trace, costs),
         ops=op_rows(trace, costs) if level == "op" else msgspec.UNSET,
-        gpus=tuple(gpu_entry(trace, costs, roofline, level=level) for roofline in rooflines),
+        gpus=tuple(
+            gpu_entry(trace, costs, roofline, prediction, advice, level=level)
+            for roofline, prediction in zip(rooflines, predicted, strict=True)
+        ),
         families=families(trace, costs),
+        memory=memory(trace),
+        training=msgspec.UNSET if training is None else training,
     )

@@ -9,7 +9,7 @@ import msgspec
 
 from modelstat import units
 
-Kind = Literal["text", "shapes", "integer", "count", "bytes", "ratio", "ms", "share", "rate", "bandwidth", "flag"]
+Kind = Literal["text", "shapes", "integer", "count", "bytes", "ratio", "ms", "share", "rate", "bandwidth", "speed", "flag"]
 
 
 class Column(msgspec.Struct, frozen=True):
@@ -79,6 +79,7 @@ FORMATS: dict[Kind, Callable[[Any], str]] = {
     "share": units.percent,
     "rate": units.flops_rate,
     "bandwidth": units.bandwidth,
+    "speed": units.per_second,
     "flag": lambda value: "yes" if value else "no",
 }
 

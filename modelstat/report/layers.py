@@ -35,7 +35,7 @@ def layer_grid(document: Document, options: Options = DEFAULT) -> Grid:
     entries = _entries(document, gpu, options)
     tree = options.level == "module" and not (options.sort or options.top or options.filter)
     if options.sort or options.top:
-        key = column(options.sort or ("ideal" if gpu else "flops"), options.level, timed=gpu is not None)
+        key = column(options.sort or ("predicted" if gpu else "flops"), options.level, timed=gpu is not None)
         if options.sort or options.level == "module":
             entries = ordered(entries, lambda entry: _value(entry, key, gpu), key)
         entries = entries[: options.top]
@@ -95,8 +95,8 @@ def _value(entry: Entry, column: Column, gpu: GpuEntry | None) -> Any:
         return row.name if row.overload in ("", "default") else f"{row.name}.{row.overload}"
     if name == "mem_bytes":
         return row.mem_read_bytes + row.mem_write_bytes
-    if name == "ideal_share":
-        return _share(time, gpu)
+    if name in ("ideal_share", "predicted_share"):
+        return _share(time, gpu, name.replace("share", "ms"))
     if column.timed:
         return getattr(time, name)
     if name.startswith("own_") and isinstance(row, LayerRow):
@@ -104,15 +104,14 @@ def _value(entry: Entry, column: Column, gpu: GpuEntry | None) -> Any:
     return getattr(row, name)
 
 
-def _share(time: LayerTime | None, gpu: GpuEntry | None) -> float | None:
-    if time is None or gpu is None or time.ideal_ms is None or not gpu.ideal_ms:
-        return None
-    return time.ideal_ms / gpu.ideal_ms
+def _share(time: LayerTime | None, gpu: GpuEntry | None, field: str) -> float | None:
+    mine, total = getattr(time, field, None), getattr(gpu, field, None)
+    return None if mine is None or not total else float(mine / total)
 
 
 def _row(entry: Entry, columns: Sequence[Column], gpu: GpuEntry | None, *, indent: int) -> Row:
     row, time = entry
-    return Row(tuple(_value(entry, each, gpu) for each in columns), row.path, indent, time.bound if time else None)
+    return Row(tuple(_value(entry, each, gpu) for each in columns), row.path, indent, time.predicted_bound if time else None)
 
 
 def _total(document: Document, columns: Sequence[Column], gpu: GpuEntry | None) -> Row:
@@ -121,4 +120,4 @@ def _total(document: Document, columns: Sequence[Column], gpu: GpuEntry | None) 
     entry: Entry = (root, gpu.layers[0] if gpu else None)
     names = {"layer": "total", "path": "total", "op": "", "family": "", "known": ""}
     values = tuple(names[each.name] if each.name in names else _value(entry, each, gpu) for each in columns)
-    return Row(values, bound=entry[1].bound if entry[1] else None, total=True)
+    return Row(values, bound=entry[1].predicted_bound if entry[1] else None, total=True)

@@ -18,7 +18,7 @@ class Options(msgspec.Struct, frozen=True):
     """What to show. ``columns`` by name, () for the default; ``filter`` is a glob on the path; ``wide`` shows more columns.
 
     ``depth`` None chooses the deepest tree of at most 50 rows; with ``filter`` all depths, with ``sort`` or ``top`` the modules that
-    have no children (a parent would hide what is inside it). ``top`` without ``sort`` keeps those of most ideal time, or of most FLOPs
+    have no children (a parent would hide what is inside it). ``top`` without ``sort`` keeps those of most predicted time, or of most FLOPs
     without a GPU; ops stay in the order in which they ran. Raises UsageError for a negative depth and for a top below 1.
     """
 

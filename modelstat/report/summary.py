@@ -4,11 +4,15 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 
+import msgspec
+
 from modelstat import units
 from modelstat.report.caption import inputs_text, peak_text
 from modelstat.report.document import Document
 from modelstat.report.grid import printable
 from modelstat.report.layers import leaves
+from modelstat.report.memory import memory_text, training_texts
+from modelstat.report.prediction import prediction_lines
 from modelstat.report.timing import GpuEntry
 
 Line = tuple[str, str]
@@ -50,8 +54,23 @@ def findings(document: Document) -> list[Line]:
     heavy = heaviest(document, gpu)
     if heavy:
         lines.append(("Heaviest", ", ".join(heavy)))
-    lines.append(("Weights", _weights(document, gpu)))
-    return lines + remarks([document])
+    lines.append(("Memory", memory_text(document, gpu)))
+    return lines + training([document]) + remarks([document])
+
+
+def training(documents: Sequence[Document]) -> list[Line]:
+    """One step of training, for the documents where it was asked for; of several, each says which it is."""
+    lines: list[Line] = []
+    for document in documents:
+        if document.training is msgspec.UNSET:
+            continue
+        gpu = document.gpus[0] if document.gpus and 1 in (len(document.gpus), len(documents)) else None
+        batch = "batch as given" if document.batch is None else f"batch {document.batch}"
+        which = "" if len(documents) == 1 else f"{batch}, {document.precision}: "
+        first, *others = training_texts(document, document.training, gpu)
+        lines.append(("Training" if not lines else "", which + first))
+        lines += [("", text) for text in others]
+    return lines
 
 
 def remarks(documents: Sequence[Document]) -> list[Line]:
@@ -99,7 +118,7 @@ def _gpu_findings(document: Document, gpu: GpuEntry) -> list[Line]:
             f"{units.percent(gpu.compute_bound_share)} in compute-bound ops, {units.percent(gpu.memory_bound_share)} in memory-bound ops"
         )
         lines.append(("", shares))
-    return lines
+    return lines + prediction_lines(gpu)
 
 
 def _flop_shares(document: Document) -> str:
@@ -116,26 +135,15 @@ def _flop_shares(document: Document) -> str:
 
 
 def heaviest(document: Document, gpu: GpuEntry | None) -> list[str]:
-    """The modules without children that take most ideal time, or most FLOPs where no GPU is given, with their share."""
+    """The modules without children that take most predicted time, or most FLOPs where no GPU is given, with their share."""
     weights: list[tuple[float, str]] = []
-    total = gpu.ideal_ms if gpu else document.totals.flops
+    total = gpu.predicted_ms if gpu else document.totals.flops
     for index in leaves(document.layers):
-        weight = gpu.layers[index].ideal_ms if gpu else document.layers[index].flops
+        weight = gpu.layers[index].predicted_ms if gpu else document.layers[index].flops
         if weight and total:
             weights.append((weight / total, document.layers[index].path or document.layers[index].type))
     weights.sort(key=lambda pair: -pair[0])
     return [f"{printable(path)} {units.percent(share)}" for share, path in weights[:HEAVIEST]]
-
-
-def _weights(document: Document, gpu: GpuEntry | None) -> str:
-    size = units.bytes_(document.totals.weight_bytes)
-    if gpu is None:
-        return size
-    if gpu.fits is None or gpu.memory_bytes is None:
-        return f"{size}; memory of {gpu.name} unknown"
-    share = units.percent(document.totals.weight_bytes / gpu.memory_bytes)
-    verdict = "fits" if gpu.fits else "does not fit"
-    return f"{size}, {share} of the memory of {gpu.name}: {verdict} ({gpu.fits_basis} only, up to 95 %)"
 
 
 def _unknown(document: Document) -> str:

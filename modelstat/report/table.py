@@ -12,7 +12,7 @@ from modelstat.report.document import Document
 from modelstat.report.grid import Column, Grid, Row, compact, formatted, printable
 from modelstat.report.layers import layer_grid
 from modelstat.report.options import DEFAULT, Options
-from modelstat.report.summary import Line, findings, header, remarks
+from modelstat.report.summary import Line, findings, header, remarks, training
 
 if TYPE_CHECKING:
     from rich.console import OverflowMethod
@@ -22,8 +22,10 @@ if TYPE_CHECKING:
 WIDTH = 100
 """Columns of a report that does not go to a terminal."""
 STYLES = {"compute": "green", "memory": "yellow", "overhead": "magenta"}
-DROP = ("madd", "output", "params", "read", "write", "upper", "macs", "fits")
+DROP = ("madd", "upper", "whole", "output", "params", "read", "write", "macs", "fits", "ridge", "sample", "rw")
 """What goes first, in this order, where the default columns do not fit."""
+COLOURED = ("layer", "bound", "predicted", "share", "gpu")
+"""Columns in the colour of the row's bound."""
 NARROWEST = 16
 """Characters that the first column keeps."""
 
@@ -54,7 +56,7 @@ def display(documents: Sequence[Document], options: Options = DEFAULT, *, width:
     narrow = not options.columns and not options.wide
     if narrow:
         grid = fitted(grid, width)
-    below = remarks(documents) if compare else findings(documents[0])
+    below = training(documents) + remarks(documents) if compare else findings(documents[0])
     return lines_text(header(documents), width), rows_table(grid, width, narrow=narrow), lines_text(below, width)
 
 
@@ -115,9 +117,7 @@ def rows_table(grid: Grid, width: int, *, narrow: bool = True) -> Table:
     for row in grid.rows:
         style = STYLES.get(row.bound or "", "")
         cells = [
-            Text(
-                _cell(column, value, row, tree=grid.tree), style=style if column.name in ("layer", "bound", "ideal", "share", "gpu") else ""
-            )
+            Text(_cell(column, value, row, tree=grid.tree), style=style if column.name in COLOURED else "")
             for column, value in zip(grid.columns, row.values, strict=True)
         ]
         if row.total:

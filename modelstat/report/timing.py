@@ -9,14 +9,19 @@ import msgspec
 from modelstat.cost.record import Cost
 from modelstat.hardware.database import siblings
 from modelstat.predict import roofline as roofline_model
+from modelstat.predict.advice import Advice
+from modelstat.predict.prediction import Prediction
 from modelstat.predict.roofline import OpTime, Roofline
 from modelstat.records import Trace
+from modelstat.report.prediction import FamilyTime, RowPrediction, family_times, layer_predictions, op_predictions, throughput
 
 
 class LayerTime(msgspec.Struct, frozen=True):
     """Time of one row of ``layers`` on this GPU (ms), null where the GPU has no peak for what it runs.
 
     ``ideal_ms`` sums the larger of compute and memory over its ops; ``bound`` compares the two sums, null where nothing runs.
+    ``predicted_ms`` is what a stopwatch should show, the GPU's waits for its host included; ``predicted_bound`` what limits that, and
+    ``below_ideal`` why it is less than the ideal time, null where it is not.
     """
 
     path: str
@@ -24,10 +29,13 @@ class LayerTime(msgspec.Struct, frozen=True):
     ideal_ms: float | None
     compute_ms: float | None
     memory_ms: float | None
+    predicted_ms: float | None = None
+    predicted_bound: str | None = None
+    below_ideal: str | None = None
 
 
 class GpuEntry(msgspec.Struct, frozen=True, kw_only=True):
-    """What the roofline says on one GPU. Times are for the whole batch; a missing peak leaves null and a reason in ``missing``."""
+    """What the roofline and the prediction say on one GPU. Times are for the whole batch; a missing peak leaves null and its reason."""
 
     key: str
     name: str
@@ -54,6 +62,19 @@ class GpuEntry(msgspec.Struct, frozen=True, kw_only=True):
     exceptions: dict[str, str]
     siblings: tuple[str, ...]
     notes: tuple[str, ...]
+    predicted_ms: float | None
+    predicted_low_ms: float | None
+    predicted_high_ms: float | None
+    predicted_bound: str | None
+    mode: str | None
+    execution: str | None
+    throughput: float | None
+    idle_ms: float | None
+    kernels: int | None
+    prediction_notes: tuple[str, ...]
+    correction: str | None
+    families: tuple[FamilyTime, ...]
+    advice: tuple[Advice, ...] | None
 
 
 def milliseconds(seconds: float | None) -> float | None:
@@ -61,14 +82,23 @@ def milliseconds(seconds: float | None) -> float | None:
     return None if seconds is None else seconds * 1e3
 
 
-def op_times(trace: Trace, times: Sequence[OpTime]) -> tuple[LayerTime, ...]:
+def op_times(trace: Trace, times: Sequence[OpTime], predicted: Sequence[RowPrediction]) -> tuple[LayerTime, ...]:
     """One time per op that is not a view, in order."""
-    return tuple(_row(trace.modules[op.module].path, time) for op, time in zip(trace.ops, times, strict=True) if not op.view)
+    return tuple(
+        _row(trace.modules[op.module].path, time, mine) for op, time, mine in zip(trace.ops, times, predicted, strict=True) if not op.view
+    )
 
 
-def _row(path: str, time: OpTime | roofline_model.LayerTime) -> LayerTime:
+def _row(path: str, time: OpTime | roofline_model.LayerTime, predicted: RowPrediction) -> LayerTime:
     return LayerTime(
-        path, time.bound, milliseconds(time.ideal_seconds), milliseconds(time.compute_seconds), milliseconds(time.memory_seconds)
+        path,
+        time.bound,
+        milliseconds(time.ideal_seconds),
+        milliseconds(time.compute_seconds),
+        milliseconds(time.memory_seconds),
+        milliseconds(predicted.seconds),
+        predicted.bound,
+        predicted.below_ideal,
     )
 
 
@@ -95,10 +125,21 @@ def notes(trace: Trace, costs: Sequence[Cost], roofline: Roofline) -> tuple[str,
     return tuple(dict.fromkeys(found))
 
 
-def gpu_entry(trace: Trace, costs: Sequence[Cost], roofline: Roofline, *, level: str = "module") -> GpuEntry:
-    """The contract's entry for one GPU. ``level="op"`` adds a time per op."""
+def gpu_entry(
+    trace: Trace,
+    costs: Sequence[Cost],
+    roofline: Roofline,
+    prediction: Prediction | None = None,
+    advice: tuple[Advice, ...] | None = None,
+    *,
+    level: str = "module",
+) -> GpuEntry:
+    """The contract's entry for one GPU. ``level="op"`` adds a time per op; without a prediction what it says is null."""
     gpu, peak = roofline.gpu, roofline.peak
     compute_share, memory_share = bound_shares(roofline.ops)
+    predicted = op_predictions(trace, costs, roofline, prediction)
+    by_layer = layer_predictions(trace, roofline, prediction, predicted)
+    known = prediction is not None and prediction.seconds is not None
     return GpuEntry(
         key=gpu.key,
         name=gpu.name,
@@ -113,9 +154,10 @@ def gpu_entry(trace: Trace, costs: Sequence[Cost], roofline: Roofline, *, level:
         whole_model_ms=milliseconds(roofline.whole_model_seconds),
         fits=roofline.fits,
         layers=tuple(
-            _row(module.path, time) for module, time in zip(trace.modules, roofline_model.layer_times(trace, roofline), strict=True)
+            _row(module.path, time, mine)
+            for module, time, mine in zip(trace.modules, roofline_model.layer_times(trace, roofline), by_layer, strict=True)
         ),
-        ops=op_times(trace, roofline.ops) if level == "op" else msgspec.UNSET,
+        ops=op_times(trace, roofline.ops, predicted) if level == "op" else msgspec.UNSET,
         peak_column=peak.column if peak else None,
         compute_ms=milliseconds(roofline.compute_seconds),
         memory_ms=milliseconds(roofline.memory_seconds),
@@ -127,4 +169,17 @@ def gpu_entry(trace: Trace, costs: Sequence[Cost], roofline: Roofline, *, level:
         exceptions=dict(gpu.exceptions),
         siblings=tuple(board.name for board in siblings(gpu)),
         notes=notes(trace, costs, roofline),
+        predicted_ms=milliseconds(prediction.seconds) if prediction else None,
+        predicted_low_ms=milliseconds(prediction.low_seconds) if prediction else None,
+        predicted_high_ms=milliseconds(prediction.high_seconds) if prediction else None,
+        predicted_bound=prediction.bound if prediction else None,
+        mode=prediction.execution.mode if prediction else None,
+        execution=prediction.execution.text if prediction else None,
+        throughput=throughput(trace, prediction) if prediction else None,
+        idle_ms=milliseconds(prediction.idle_seconds) if prediction else None,
+        kernels=prediction.kernels if prediction and known else None,
+        prediction_notes=prediction.notes if prediction else (),
+        correction=prediction.correction if prediction else None,
+        families=family_times(costs, prediction) if prediction else (),
+        advice=advice,
     )

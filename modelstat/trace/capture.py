@@ -2,9 +2,9 @@
 
 from __future__ import annotations
 
-import copy
 from collections.abc import Callable, Mapping, Sequence
-from contextlib import ExitStack
+from contextlib import ExitStack, suppress
+from functools import cache
 from importlib.metadata import PackageNotFoundError, version
 from typing import Any
 
@@ -14,19 +14,25 @@ from torch import Tensor, nn
 from modelstat.errors import ModelstatError, TraceError
 from modelstat.records import TRACE_SCHEMA, Input, Trace
 from modelstat.trace.composites import kept_whole
+from modelstat.trace.conversion import replaceable_tensors
+from modelstat.trace.copies import own_copy
 from modelstat.trace.failures import described, needs_values
 from modelstat.trace.fakes import Fakes, materialize
 from modelstat.trace.lazy import is_lazy
+from modelstat.trace.listed import readable_tensors
 from modelstat.trace.modules import ModuleTree, unwrapped
 from modelstat.trace.names import input_names
 from modelstat.trace.nested import map_tensors, tensors_in
 from modelstat.trace.parameters import parameter_records
-from modelstat.trace.precision import Precision, autocast, own_precision, precision
+from modelstat.trace.precision import Precision, autocast, is_mixed, own_precision, precision
 from modelstat.trace.recorder import Recorder
 from modelstat.trace.state import preserved, quiet, swap_tensors
-from modelstat.trace.values import dtype_name
+from modelstat.trace.uneven import jagged_attention_kept_whole
+from modelstat.trace.values import dtype_name, shape_of
 
 Progress = Callable[[int], None]
+Rebuild = Callable[[], tuple[nn.Module, tuple[str, ...]]]
+"""The model again with real weights, and notes: a model too large for that may come back with fewer layers."""
 
 
 def capture(
@@ -38,8 +44,9 @@ def capture(
     precision_name: str | None = None,
     batch: int | None = None,
     notes: Sequence[str] = (),
-    rebuild: Callable[[], nn.Module] | None = None,
+    rebuild: Rebuild | None = None,
     progress: Progress | None = None,
+    training: bool = False,
 ) -> Trace:
     """Walks ``model(*args, **kwargs)`` once and returns its trace.
 
@@ -47,19 +54,31 @@ def capture(
     needs values, it runs for real on the CPU: on a copy of the model, or on what ``rebuild`` returns if its weights are not
     allocated. The model is left as it was, also when it raises.
 
-    ``precision_name`` is one of :data:`modelstat.trace.precision.PRECISIONS`, by default the model's own.
+    ``precision_name`` is one of :data:`modelstat.trace.precision.PRECISIONS`, by default the model's own. ``training`` walks the model
+    in training mode and back again, see :mod:`modelstat.trace.training`.
     Raises TraceError if the model raises, in one line that names the module and the cause.
     """
     model = unwrapped(model)
     args, kwargs = tuple(args), dict(kwargs or {})
-    name = precision_name or own_precision(model, (tensor for _, tensor in tensors_in((args, kwargs))))
-    if any(is_lazy(tensor) for tensor in (*model.parameters(), *model.buffers())):
+    inputs = [tensor for _, tensor in tensors_in((args, kwargs), unwrap=False)]
+    if any(is_lazy(tensor) for _, tensor in _tensors_of(model)):
         model = _shaped(model, args, kwargs)
-    run = _Run(model, args, kwargs, model_name or type(model).__name__, precision(name), batch, tuple(notes), progress)
-    if any(tensor.layout != torch.strided for _, tensor in (*_tensors_of(model), *tensors_in((args, kwargs)))):
-        return run.real(rebuild, "the work of sparse tensors depends on their values")
+    weights = [tensor for _, tensor in _tensors_of(model)]
+    name = precision_name or own_precision(weights, inputs)
+    kind = _Run
+    if training:
+        from modelstat.trace.training import TrainingRun
+
+        kind = TrainingRun
+    chosen = precision(name)
+    if precision_name is None and is_mixed(weights):
+        chosen = chosen._replace(dtype=None)
+    run = kind(model, args, kwargs, model_name or type(model).__name__, chosen, batch, tuple(notes), progress)
+    given = [*weights, *inputs]
+    if any(tensor.layout != torch.strided or tensor.is_nested for tensor in given):
+        return run.real(rebuild, "the work of sparse and nested tensors depends on their values")
     failure: Exception | None = None
-    for device in ("cuda", "cpu") if run.precision.autocast is not None else ("cpu",):
+    for device in run.devices():
         try:
             return run.fake(device)
         except ModelstatError:
@@ -68,8 +87,11 @@ def capture(
             failure = error
     assert failure is not None
     if needs_values(failure):
+        if any(tensor.is_meta for tensor in given):
+            with suppress(Exception):
+                return run.assumed()
         return run.real(rebuild, "its forward needs values")
-    raise TraceError(described(run.name, failure, run.tree)) from failure
+    raise TraceError(described(run.label, failure, run.tree)) from failure
 
 
 class _Run:
@@ -81,89 +103,127 @@ class _Run:
     ) -> None:  # fmt: skip
         self.model, self.args, self.kwargs, self.name, self.precision = model, args, kwargs, name, chosen
         self.batch, self.notes, self.progress = batch, notes, progress
+        self.assumes = False
         self.tree = ModuleTree(model)
+
+    @property
+    def label(self) -> str:
+        """What an error calls the model."""
+        return self.name
+
+    def devices(self) -> tuple[str, ...]:
+        """The devices to pretend to be on, in this order: autocast follows CUDA's lists on CUDA only."""
+        return ("cuda", "cpu") if self.precision.autocast is not None else ("cpu",)
+
+    def recorder(self, **options: Any) -> Recorder:
+        """What writes the ops down."""
+        return Recorder(self.tree, progress=self.progress, **options)
+
+    def call(self, model: nn.Module, recorder: Recorder, args: tuple[Any, ...], kwargs: dict[str, Any], device: str) -> Any:
+        """Calls the model, and returns its outputs."""
+        with torch.no_grad(), autocast(device, self.precision.autocast), self.tree.running(), recorder:
+            return model(*args, **kwargs)
 
     def fake(self, device: str) -> Trace:
         """On tensors without values."""
+        notes: tuple[str, ...] = ()
+        if self.precision.autocast is not None and device != self.devices()[0]:
+            notes = ("autocast follows the CPU's lists of ops: the model cannot be walked on a fake GPU here",)
         fakes = Fakes(device, self.precision.dtype)
+        if self.assumes:
+            fakes.known.assumes = True
+            notes = (*notes, "the choice of experts was assumed to be spread evenly: its values are not known")
         self.tree = ModuleTree(self.model)
         with ExitStack() as stack:
             stack.enter_context(preserved(self.model))
             stack.enter_context(quiet())
+            stack.enter_context(replaceable_tensors())
+            stack.enter_context(readable_tensors())
             swap_tensors(self.model, fakes.cast)
-            args, kwargs = map_tensors((self.args, self.kwargs), fakes.cast)
-            recorder = Recorder(self.tree, real=False, adopt=fakes.keep, progress=self.progress)
+            args, kwargs = map_tensors((self.args, self.kwargs), fakes.given)
+            recorder = self.recorder(real=False, device=device, adopt=fakes.keep, known=fakes.known)
             stack.enter_context(fakes.mode)
-            return self._walk(self.model, recorder, args, kwargs, device, fakes.storage_of, ())
+            return self._walk(self.model, recorder, args, kwargs, device, fakes.storage_of, fakes.trains, notes)
 
-    def real(self, rebuild: Callable[[], nn.Module] | None, why: str) -> Trace:
+    def assumed(self) -> Trace:
+        """On tensors without values, where a router's choice of experts is assumed to be even. Raises what the model raises."""
+        self.assumes = True
+        return self.fake(self.devices()[-1])
+
+    def real(self, rebuild: Rebuild | None, why: str) -> Trace:
         """On the CPU with values: the model's own weights if they are there, else seeded random ones."""
         weights = "random weights" if any(tensor.is_meta for _, tensor in _tensors_of(self.model)) else "its own weights"
         note = f"{self.name} ran for real on the CPU with {weights}: {why}"
+        notes: tuple[str, ...] = (note,)
         with ExitStack() as stack:
             stack.enter_context(preserved(self.model))
             torch.manual_seed(0)
             if weights == "random weights" and rebuild is not None:
-                model = unwrapped(rebuild())
+                made, remarks = rebuild()
+                model, notes = unwrapped(made), (note, *(remark for remark in remarks if remark not in self.notes))
             elif weights == "random weights":
                 model = _with_random_weights(self.model)
             else:
-                model = copy.deepcopy(self.model)
-            if self.precision.dtype is not None and self.precision.name != own_precision(model, iter(())):
+                model = own_copy(self.model)
+            if self.precision.dtype is not None and self.precision.name != own_precision(model.parameters(), ()):
                 model = model.to(self.precision.dtype)
             args, kwargs = map_tensors((self.args, self.kwargs), lambda tensor: materialize(tensor, self.precision.dtype))
             self.tree = ModuleTree(model)
-            recorder = Recorder(self.tree, real=True, progress=self.progress)
+            recorder = self.recorder(real=True)
             try:
-                return self._walk(model, recorder, args, kwargs, "cpu", _own_storage, (note,))
+                return self._walk(model, recorder, args, kwargs, "cpu", _own_storage, _own_flag, notes)
             except ModelstatError:
                 raise
             except Exception as error:
-                raise TraceError(described(self.name, error, self.tree)) from error
+                raise TraceError(described(self.label, error, self.tree)) from error
 
     def _walk(
         self, model: nn.Module, recorder: Recorder, args: tuple[Any, ...], kwargs: dict[str, Any], device: str,
-        storage_of: Callable[[Tensor], int], notes: tuple[str, ...],
+        storage_of: Callable[[Tensor], int], trains: Callable[[Tensor], bool], notes: tuple[str, ...],
     ) -> Trace:  # fmt: skip
         tree = self.tree
         tree.index_parameters()
         for _, tensor in _tensors_of(model):
             recorder.values.spec(tensor, "parameter" if isinstance(tensor, nn.Parameter) else "buffer")
-        given = list(tensors_in((args, kwargs)))
+        given = input_names(model, args, kwargs)  # before the call: forward may add to a cache that it is given
         for _, tensor in given:
             recorder.values.spec(tensor, "input")
         torch.backends.mha.set_fastpath_enabled(False)
-        with ExitStack() as stack:
-            stack.enter_context(torch.no_grad())
-            stack.enter_context(torch.compiler.set_stance("force_eager"))
-            stack.enter_context(kept_whole(recorder))
-            stack.enter_context(autocast(device, self.precision.autocast))
-            stack.enter_context(tree.running())
-            stack.enter_context(recorder)
-            outputs = model(*args, **kwargs)
+        with torch.compiler.set_stance("force_eager"), kept_whole(recorder), jagged_attention_kept_whole(recorder):
+            outputs = self.call(model, recorder, args, kwargs, device)
         returned = list(tensors_in(outputs))
         for _, tensor in returned:
             recorder.values.mark_output(tensor)
         return Trace(
             schema=TRACE_SCHEMA,
             model=self.name,
-            inputs=tuple(Input(name, tuple(tensor.shape), dtype_name(tensor.dtype)) for name, tensor in input_names(model, args, kwargs)),
-            outputs=tuple(tuple(tensor.shape) for _, tensor in returned),
+            inputs=tuple(Input(name, shape_of(tensor), dtype_name(tensor.dtype)) for name, tensor in given),
+            outputs=tuple(shape_of(tensor) for _, tensor in returned),
             batch=self.batch,
             precision=self.precision.name,
             run="real" if recorder.real else "fake",
-            training=model.training,
+            training=bool(getattr(model, "training", False)),
             modules=tree.records(),
-            parameters=parameter_records(tree, recorder.values.index, storage_of),
+            parameters=parameter_records(tree, recorder.values.index, storage_of, trains),
             values=recorder.values.records(),
             ops=recorder.records(),
-            notes=(*self.notes, *notes),
+            notes=(*self.notes, *notes, *torchscript_notes(self.name, tree)),
             versions=versions(),
         )
 
 
-def versions() -> dict[str, str]:
-    """Versions of what a trace depends on."""
+def torchscript_notes(name: str, tree: ModuleTree) -> list[str]:
+    """What a reader must know about TorchScript modules: no hook sees the calls inside."""
+    paths = tree.in_torchscript()
+    if not paths:
+        return []
+    inside = "an op inside belongs to the submodule whose parameter it reads, or to it"
+    return [f"{', '.join(path or name for path in paths)} is TorchScript: {inside}"]
+
+
+@cache
+def _installed() -> dict[str, str]:
+    """Versions of what a trace depends on: read once, since each takes a millisecond to look up."""
     found = {"torch": str(torch.__version__)}
     for package in ("torchvision", "timm", "transformers"):
         try:
@@ -173,10 +233,15 @@ def versions() -> dict[str, str]:
     return found
 
 
+def versions() -> dict[str, str]:
+    """Versions of what a trace depends on."""
+    return dict(_installed())
+
+
 def _shaped(model: nn.Module, args: tuple[Any, ...], kwargs: dict[str, Any]) -> nn.Module:
     """A copy of a model with lazy parameters, after the first call that gives them their shapes."""
     with preserved(model), torch.no_grad():
-        shaped = copy.deepcopy(model)
+        shaped = own_copy(model)
         given, named = map_tensors((args, kwargs), lambda tensor: materialize(tensor, None))
         tree = ModuleTree(shaped)
         try:
@@ -198,9 +263,13 @@ def _own_storage(tensor: Tensor) -> int:
         return id(tensor)
 
 
+def _own_flag(tensor: Tensor) -> bool:
+    return tensor.requires_grad
+
+
 def _with_random_weights(model: nn.Module) -> nn.Module:
     """A copy of a model on the meta device, filled by its layers' own initialisation."""
-    model = copy.deepcopy(model).to_empty(device="cpu")
+    model = own_copy(model).to_empty(device="cpu")
     for tensor in (*model.parameters(), *model.buffers()):
         if tensor.is_floating_point():
             nn.init.normal_(tensor.detach(), std=0.02)

@@ -1,9 +1,9 @@
-"""Ops that are kept whole: attention, and one RNN op per layer and direction.
+"""Ops that are kept whole: attention, one RNN op per layer and direction, and in a fake run the matmul of a group of experts.
 
 Below autograd, attention falls apart into products and a softmax, and an RNN into a step at a time or into one backend's call:
 the same arithmetic, but not the bytes that a fused kernel moves. So the dispatcher itself is told, for the time of one trace, to
 hand these ops to the functions below; autocast lies above and has cast their inputs already. The functions record one op
-and give the values back: empty ones in a fake run, real ones in a real run.
+and give the values back: empty ones in a fake run, real ones in a real run. Where autograd is on they have a backward of their own.
 """
 
 from __future__ import annotations
@@ -15,23 +15,26 @@ from typing import TYPE_CHECKING, Any
 import torch
 from torch import Tensor
 
+from modelstat.trace.differentiable import Tensors, Whole, needs_gradient
+from modelstat.trace.recurrent import GATES, Layers
+
 if TYPE_CHECKING:
     from modelstat.trace.recorder import Recorder
 
-KEYS = ("AutogradCPU", "AutogradCUDA", "CPU", "CUDA")
-GATES = {"lstm": 4, "gru": 3, "rnn_tanh": 1, "rnn_relu": 1}
+KEYS = {"cpu": "AutogradCPU", "cuda": "AutogradCUDA"}
+"""Where composite ops fall apart, by device. (Inference mode leaves it out: the recorder itself sees to it there.)"""
 
 
 @contextmanager
 def kept_whole(recorder: Recorder) -> Iterator[None]:
     """Routes attention and RNN calls, from Python or C++, to one recorded op each."""
-    composites = Composites(recorder)
-    recorder.whole = {f"aten::{name}": function for name, function in composites.table().items()}
+    table = Composites(recorder).table()
+    recorder.whole = {f"aten::{name}": function for name, function in table.items()}
     library = torch.library.Library("aten", "IMPL")
+    dispatcher: Any = library.m  # what library.impl calls after checks that take longer
     try:
-        for key in KEYS:
-            for name, function in composites.table().items():
-                library.impl(name, function, key)
+        for name, function in table.items():
+            dispatcher.impl(name, KEYS[recorder.device], function)
         yield
     finally:
         library._destroy()
@@ -49,6 +52,8 @@ class Composites:
         for kind in GATES:
             table[f"{kind}.input"] = self._rnn_dense(kind)
             table[f"{kind}.data"] = self._rnn_packed(kind)
+        if not self.recorder.real and hasattr(torch.ops.aten, "_grouped_mm"):
+            table["_grouped_mm"] = self.grouped_matmul
         return table
 
     def attention(
@@ -63,20 +68,84 @@ class Composites:
         scale: float | None = None,
         enable_gqa: bool = False,
     ) -> Tensor:
-        """F.scaled_dot_product_attention. query (..., Hq, L, E), key (..., Hkv, S, E), value (..., Hkv, S, Ev) -> (..., Hq, L, Ev)."""
+        """F.scaled_dot_product_attention. query (..., Hq, L, E), key (..., Hkv, S, E), value (..., Hkv, S, Ev) -> (..., Hq, L, Ev).
+
+        Where autograd is on, it keeps the log-sum-exp of every row of scores for its backward, as the fused kernels do.
+        """
         recorder = self.recorder
-        with recorder.suspended():
-            if recorder.real:
-                op = torch.ops.aten.scaled_dot_product_attention.default
-                output: Tensor = op.decompose(
-                    query, key, value, attn_mask, dropout_p, is_causal, scale=scale, **({"enable_gqa": True} if enable_gqa else {})
-                )
-            else:
-                output = _attention_output(query, key, value)
-        inputs = {"query": query, "key": key, "value": value, "attn_mask": attn_mask}
         arguments = {"is_causal": is_causal, "enable_gqa": enable_gqa, "dropout_p": dropout_p, "scale": scale}
-        recorder.record("modelstat::attention", inputs, [output], arguments)
-        return output
+        inputs = {"query": query, "key": key, "value": value, "attn_mask": attn_mask}
+        # The backward lives as long as its node and must not hold tensors: autograd lets go of what is kept for it earlier.
+        followed = [name for name, tensor in inputs.items() if tensor is not None and (name != "attn_mask" or tensor.requires_grad)]
+        names = tuple(inputs)
+
+        def run() -> Tensor:
+            if not recorder.real:
+                return _attention_output(query, key, value)
+            op = torch.ops.aten.scaled_dot_product_attention.default
+            grouped = {"enable_gqa": True} if enable_gqa else {}
+            output: Tensor = op.decompose(query, key, value, attn_mask, dropout_p, is_causal, scale=scale, **grouped)
+            return output
+
+        def keep() -> tuple[tuple[Tensor, ...], Sequence[Tensors]]:
+            with recorder.suspended():
+                output = run()
+                logsumexp = output.new_empty(output.shape[:-1], dtype=torch.float32)
+            recorder.record("modelstat::attention", inputs, [output, logsumexp], arguments)
+            given = {name: tensor for name, tensor in inputs.items() if tensor is not None}
+            return (output,), [{**given, "output": output, "logsumexp": logsumexp}]
+
+        def backward(saved: Sequence[Tensors], grads: Sequence[Tensor | None]) -> tuple[Tensor | None, ...]:
+            (kept,) = saved
+            with recorder.suspended():
+                made = {name: torch.zeros_like(kept[name]) for name in followed}
+            recorder.record("modelstat::attention_backward", {"grad_output": grads[0], **kept}, list(made.values()), arguments)
+            return tuple(made.get(name) for name in names)
+
+        if needs_gradient(*inputs.values()):
+            (output,) = Whole.apply(keep, backward, *inputs.values())
+        else:
+            with recorder.suspended():
+                output = run()
+            recorder.record("modelstat::attention", inputs, [output], arguments)
+        result: Tensor = output
+        return result
+
+    def grouped_matmul(
+        self, self_: Tensor, mat2: Tensor, offs: Tensor | None = None, bias: Tensor | None = None, out_dtype: torch.dtype | None = None
+    ) -> Tensor:
+        """F.grouped_mm. (M, K) @ (G, K, N) -> (M, N); (G, M, K) @ (K, N) -> (M, N); with three axes or two each -> (G, M, N)."""
+        recorder = self.recorder
+        rows, columns = self_.shape[-2], mat2.shape[-1]
+        groups = self_.shape[:1] if self_.dim() == 3 else mat2.shape[:1] if mat2.dim() == 3 else () if offs is None else offs.shape
+
+        def run() -> Tensor:
+            with recorder.suspended():
+                shape = (rows, columns) if self_.dim() != mat2.dim() else (*groups, rows, columns)
+                output = self_.new_empty(shape, dtype=out_dtype or self_.dtype)
+            recorder.record("aten::_grouped_mm", {"self": self_, "mat2": mat2, "offs": offs, "bias": bias}, [output], {})
+            return output
+
+        def keep() -> tuple[tuple[Tensor, ...], Sequence[Tensors]]:
+            return (run(),), [{"self": self_, "mat2": mat2, **({} if offs is None else {"offs": offs})}]
+
+        def backward(saved: Sequence[Tensors], grads: Sequence[Tensor | None]) -> tuple[Tensor | None, ...]:
+            (kept,), (grad, *_) = saved, grads
+            assert grad is not None
+            with recorder.suspended():
+                made = torch.zeros_like(kept["self"]), torch.zeros_like(kept["mat2"])
+                left, right = kept["self"].mT, kept["mat2"].mT
+            # Grouped products of the same groups.
+            for factors, result in zip(((grad, right), (left, grad)), made, strict=True):
+                given = {"self": factors[0], "mat2": factors[1], "offs": kept.get("offs")}
+                recorder.record("aten::_grouped_mm", given, [result], {})
+            return made
+
+        if not needs_gradient(self_, mat2):
+            return run()
+        (output,) = Whole.apply(keep, backward, self_, mat2)
+        result: Tensor = output
+        return result
 
     def _rnn_dense(self, kind: str) -> Any:
         def run(
@@ -93,9 +162,8 @@ class Composites:
             arguments = (input, hx, params, has_biases, num_layers, dropout, train, bidirectional, batch_first)
             time, batch = (1, 0) if batch_first else (0, 1)
             steps = input.shape[time] * input.shape[batch]
-            layers = _Layers(self.recorder, kind, hx, params, has_biases, num_layers, bidirectional)
-            layers.record(input, steps, input.shape[batch])
-            return self._result(kind, "input", arguments, layers)
+            layers = Layers(self.recorder, kind, params, has_biases, num_layers, bidirectional, steps, input.shape[batch])
+            return layers.run(input, _states(kind, hx), params, self._values(kind, "input", arguments))
 
         return run
 
@@ -112,18 +180,20 @@ class Composites:
             bidirectional: bool,
         ) -> Any:
             arguments = (data, batch_sizes, hx, params, has_biases, num_layers, dropout, train, bidirectional)
-            layers = _Layers(self.recorder, kind, hx, params, has_biases, num_layers, bidirectional)
-            first = hx[0] if kind == "lstm" else hx
-            layers.record(data, data.shape[0], first.shape[1])
-            return self._result(kind, "data", arguments, layers)
+            states = _states(kind, hx)
+            layers = Layers(self.recorder, kind, params, has_biases, num_layers, bidirectional, data.shape[0], states[0].shape[1])
+            return layers.run(data, states, params, self._values(kind, "data", arguments))
 
         return run
 
-    def _result(self, kind: str, overload: str, arguments: tuple[Any, ...], layers: _Layers) -> Any:
-        if not self.recorder.real:
-            return layers.fake_result()
-        with self.recorder.suspended():
-            return getattr(getattr(torch.ops.aten, kind), overload).decompose(*arguments)
+    def _values(self, kind: str, overload: str, arguments: tuple[Any, ...]) -> Any:
+        """What computes the results of an RNN call in a real run; None in a fake one."""
+        return (lambda: getattr(getattr(torch.ops.aten, kind), overload).decompose(*arguments)) if self.recorder.real else None
+
+
+def _states(kind: str, hx: Any) -> tuple[Tensor, ...]:
+    """(h0, c0) of an LSTM, (h0,) of the others."""
+    return tuple(hx) if kind == "lstm" else (hx,)
 
 
 def _attention_output(query: Tensor, key: Tensor, value: Tensor) -> Tensor:
@@ -133,58 +203,3 @@ def _attention_output(query: Tensor, key: Tensor, value: Tensor) -> Tensor:
     if len(batch) == 2:
         return query.new_empty((batch[0], length, batch[1], width)).transpose(1, 2)
     return query.new_empty((*batch, length, width))
-
-
-class _Layers:
-    """Layers and directions of one RNN call."""
-
-    def __init__(
-        self, recorder: Recorder, kind: str, hx: Any, params: Sequence[Tensor], has_biases: bool, num_layers: int, bidirectional: bool
-    ) -> None:
-        self.recorder, self.kind, self.num_layers = recorder, kind, num_layers
-        self.directions = 2 if bidirectional else 1
-        self.hx: tuple[Tensor, ...] = tuple(hx) if kind == "lstm" else (hx,)
-        per_layer = len(params) // (num_layers * self.directions)
-        self.names = ["weight_ih", "weight_hh", *(["bias_ih", "bias_hh"] if has_biases else [])]
-        if per_layer > len(self.names):
-            self.names.append("weight_hr")
-        self.weights = [tuple(params[i : i + per_layer]) for i in range(0, len(params), per_layer)]
-        self.output: Tensor | None = None
-
-    def record(self, data: Tensor, steps: int, batch: int) -> None:
-        """One op for each layer and direction; a layer's directions write halves of one output."""
-        recorder, hidden = self.recorder, self.hx[-1].shape[-1]
-        width = self.hx[0].shape[-1]
-        casted = self._autocast(data)
-        for layer in range(self.num_layers):
-            with recorder.suspended():
-                output = casted.new_empty((*casted.shape[:-1], width * self.directions))
-            for direction in range(self.directions):
-                row = layer * self.directions + direction
-                weights = [self._autocast(weight) for weight in self.weights[row]]
-                with recorder.suspended():
-                    half = output[..., direction * width : (direction + 1) * width]
-                    states = [state[row] for state in self.hx]
-                inputs: dict[str, Any] = {"input": casted, **dict(zip(("h0", "c0"), states, strict=False))}
-                inputs.update(zip(self.names, weights, strict=True))
-                arguments = {
-                    "steps": steps, "gates": GATES[self.kind], "hidden": hidden, "batch": batch, "kind": self.kind,
-                    "reverse": direction == 1,
-                }  # fmt: skip
-                name = {"lstm": "lstm_layer", "gru": "gru_layer"}.get(self.kind, "rnn_layer")
-                recorder.record(f"modelstat::{name}", inputs, [half], arguments, owners=list(self.weights[row]))
-            casted = output
-        self.output = casted
-
-    def _autocast(self, tensor: Tensor) -> Tensor:
-        """What autocast does inside the RNN call on a GPU: input and weights go to its dtype."""
-        device = tensor.device.type
-        if torch.is_autocast_enabled(device) and tensor.dtype == torch.float32:
-            return tensor.to(torch.get_autocast_dtype(device))
-        return tensor
-
-    def fake_result(self) -> Any:
-        """(output, h_n) or (output, h_n, c_n) without values."""
-        assert self.output is not None
-        with self.recorder.suspended():
-            return (self.output, *(self.output.new_empty(state.shape) for state in self.hx))

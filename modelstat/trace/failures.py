@@ -17,9 +17,18 @@ NEEDS_VALUES = (
 )  # fmt: skip
 HINTS = (
     "fake", "meta", "data pointer", "data_ptr", "numpy", "data-dependent", "data dependent", "storage", "symbolic", "symint", "symbool",
-    "unbacked", "cuda", "driver", "scriptobject", "torchbind", "sparse", "quantized", "no shape-only",
+    "unbacked", "cuda", "driver", "scriptobject", "torchbind", "sparse", "quantized", "no shape-only", "not allocated", "shape_env",
+    "nested", "torchscript interpreter", "cond must be a bool",
 )  # fmt: skip
 """Words in the messages of a run that fails for want of values. (A wrong shape has none of them.)"""
+
+
+CUDA = ("cuda", "nvidia", "triton", "active drivers")
+"""Words in the messages of a forward that asks for a GPU: nothing else speaks of them where everything is on the CPU."""
+
+
+class CudaAskedError(Exception):
+    """A forward makes a tensor on a GPU, in a run where everything is on the CPU."""
 
 
 def needs_values(error: BaseException) -> bool:
@@ -40,4 +49,7 @@ def described(model: str, error: BaseException, tree: ModuleTree) -> str:
     text = " ".join(str(error).split()) or "no message"
     if len(text) > 300:
         text = text[:297] + "..."
+    if any(word in text.lower() for word in CUDA):
+        way_out = "make it use the device of its input, without .cuda(), device='cuda' and torch.cuda"
+        return f"{model} needs CUDA{place}, and a forward that runs on the CPU is needed: {way_out} ({type(error).__name__}: {text})"
     return f"{model} raised{place}: {type(error).__name__}: {text} (does the input fit the model? give another with --input)"

@@ -2,45 +2,78 @@
 
 from __future__ import annotations
 
+import weakref
 from typing import Any
 
 import torch
 from torch import Tensor
 from torch._subclasses.fake_tensor import FakeTensor, FakeTensorMode
+from torch.utils._python_dispatch import _disable_current_modes
 
+from modelstat.trace.known import LIMIT, KnownValues
 from modelstat.trace.lazy import is_lazy
+from modelstat.trace.memo import Memo
 from modelstat.trace.precision import NAMES
 
 
 class Fakes:
     """Makes one fake tensor for each tensor that it is shown, always the same one, on one device.
 
-    ``dtype``, if not None, replaces the dtype of floating-point tensors that are ``cast``.
+    ``dtype``, if not None, replaces the dtype of floating-point tensors that are ``cast``. Small tensors with values pass them on to
+    ``known``, parameters and floating-point inputs aside.
     """
 
     def __init__(self, device: str, dtype: torch.dtype | None) -> None:
         self.device, self.dtype = device, dtype
+        self.torch_device = torch.device(device)
         self.mode = FakeTensorMode(allow_non_fake_inputs=True)
+        self.memo = Memo(self.mode)
+        self.known = KnownValues(self.memo.call)
+        self.differentiable = device != "cuda" or torch.backends.cuda.is_built()
+        """Whether tensors may require gradients: a torch built without CUDA aborts where autograd asks a GPU for its stream."""
+        self._trainable: set[int] = set()
         self._made: dict[int, Tensor] = {}
         self._originals: list[Tensor] = []
+        self._constants: dict[int, weakref.ref[Tensor]] = {}
         self._storages: dict[int, int] = {}
 
     def cast(self, tensor: Tensor) -> Tensor:
-        """The fake for a parameter, a buffer or an input, at the chosen precision. A Parameter stays one, with its requires_grad."""
-        dtype = self.dtype if self.dtype is not None and tensor.dtype in NAMES else tensor.dtype
-        return self._fake(tensor, dtype)
+        """The fake for a parameter or a buffer, at the chosen precision. A Parameter stays one, with its requires_grad."""
+        return self._fake(tensor, self._chosen(tensor))
+
+    def given(self, tensor: Tensor) -> Tensor:
+        """The fake for an input, at the chosen precision. Integers keep their values, other inputs are examples of their shape."""
+        return self._fake(tensor, self._chosen(tensor), values=not (tensor.is_floating_point() or tensor.is_complex()))
 
     def keep(self, tensor: Tensor) -> Tensor:
-        """The fake for a constant that forward brings along, at its own dtype; a fake tensor stays what it is."""
+        """The fake for a constant that forward brings along, at its own dtype; a fake tensor stays what it is.
+
+        It lives as long as the constant does: forward may have made it for itself.
+        """
         if isinstance(tensor, FakeTensor):
             return tensor
-        return self._fake(tensor, tensor.dtype)
+        known = self._made.get(id(tensor))
+        if known is not None:
+            return known
+        made = self._fake(tensor, tensor.dtype)
+        if self._originals[-1] is tensor:
+            del self._originals[-1]
+            key, fakes = id(tensor), self._made
+            self._constants[key] = weakref.ref(tensor, lambda _: fakes.pop(key, None))
+        return made
+
+    def trains(self, fake: Tensor) -> bool:
+        """Whether the tensor that a fake stands for requires gradients."""
+        return id(fake) in self._trainable
 
     def storage_of(self, fake: Tensor) -> int:
         """Which original memory a fake stands for."""
         return self._storages.get(id(fake), id(fake))
 
-    def _fake(self, tensor: Tensor, dtype: torch.dtype) -> Tensor:
+    def _chosen(self, tensor: Tensor) -> torch.dtype:
+        return self.dtype if self.dtype is not None and tensor.dtype in NAMES else tensor.dtype
+
+    def _fake(self, tensor: Tensor, dtype: torch.dtype, *, values: bool = True) -> Tensor:
         known = self._made.get(id(tensor))
         if known is not None:
             return known
@@ -53,14 +86,23 @@ class Fakes:
         if type(tensor) not in (Tensor, torch.nn.Parameter, torch.nn.Buffer) or tensor.layout != torch.strided or tensor.is_quantized:
             made = self.mode.from_tensor(tensor)
         else:
-            with self.mode, torch.no_grad():
-                made = torch.empty_strided(tensor.shape, tensor.stride(), dtype=dtype, device=self.device)
+            # Made by hand: through the mode, each would cost as much as an op.
+            with torch._C._DisableTorchDispatch():
+                meta = torch.empty_strided(tensor.shape, tensor.stride(), dtype=dtype, device="meta")
+            made = self.memo.fake(meta, self.torch_device)
         if isinstance(tensor, torch.nn.Parameter):
-            made = torch.nn.Parameter(made, requires_grad=tensor.requires_grad)
-        elif tensor.requires_grad and made.is_floating_point():
+            made._is_param = True
+            made.requires_grad_(tensor.requires_grad and self.differentiable)
+        elif tensor.requires_grad and self.differentiable and made.is_floating_point():
             made.requires_grad_()
+        if tensor.requires_grad:
+            self._trainable.add(id(made))
         self._made[id(tensor)] = made
         self._storages[id(made)] = _storage_key(tensor)
+        plain = type(tensor) in (Tensor, torch.nn.Buffer) and not tensor.is_meta and tensor.layout == torch.strided
+        if values and plain and tensor.numel() <= LIMIT:
+            with _disable_current_modes():
+                self.known.learn(made, tensor.detach().to("cpu", dtype, copy=True))
         return made
 
 

@@ -8,4 +8,4 @@ from torch.nn.parameter import UninitializedBuffer, UninitializedParameter
 
 def is_lazy(tensor: Tensor) -> bool:
     """Whether a parameter or buffer waits for its first call to be given a shape."""
-    return isinstance(tensor, (UninitializedParameter, UninitializedBuffer))
+    return type(tensor) in (UninitializedParameter, UninitializedBuffer)

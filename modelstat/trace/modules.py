@@ -12,18 +12,24 @@ from torch import nn
 
 from modelstat.records import Module
 from modelstat.trace.nested import tensors_in
+from modelstat.trace.values import shape_of
 
 Shapes = tuple[tuple[int, ...], ...]
+
+SCRIPTED = " (TorchScript)"
+"""What follows the type of a module whose calls cannot be seen."""
 
 
 class _Row:
     """What is learned about one module under one parent path while the model runs."""
 
-    __slots__ = ("calls", "depth", "first", "instance", "last", "module", "parent", "path")
+    __slots__ = ("calls", "depth", "direct", "first", "instance", "last", "module", "parent", "path")
 
     def __init__(self, path: str, module: nn.Module, depth: int, parent: int, instance: int) -> None:
         self.path, self.module, self.depth, self.parent, self.instance = path, module, depth, parent, instance
         self.calls = 0
+        self.direct = 0
+        """Uses of its weights while nothing that holds them was running."""
         self.first: tuple[Shapes, Shapes] | None = None
         self.last: tuple[Shapes, Shapes] | None = None
 
@@ -62,6 +68,11 @@ class ModuleTree:
                 if tensor is not None:
                     self._by_parameter.setdefault(id(tensor), []).append(index)
 
+    def in_torchscript(self) -> list[str]:
+        """Paths of the outermost TorchScript modules, which call their submodules out of sight of any hook."""
+        scripted = [isinstance(row.module, torch.jit.ScriptModule) for row in self.rows]
+        return [row.path for row, here in zip(self.rows, scripted, strict=True) if here and (row.parent < 0 or not scripted[row.parent])]
+
     def holds(self, tensor: torch.Tensor) -> bool:
         """Whether some module registered this very tensor as parameter or buffer."""
         return id(tensor) in self._by_parameter
@@ -70,6 +81,11 @@ class ModuleTree:
     def current(self) -> tuple[int, int]:
         """Row and call index of the module whose forward runs now; the root outside of any."""
         return self._stack[-1] if self._stack else (0, 0)
+
+    @property
+    def is_running(self) -> bool:
+        """Whether some module's forward runs now."""
+        return bool(self._stack)
 
     @contextmanager
     def running(self) -> Iterator[None]:
@@ -81,6 +97,8 @@ class ModuleTree:
         finally:
             before.remove()
             after.remove()
+            # (The handle forgets this one, and torch takes it for a hook of every module from then on.)
+            nn.modules.module._global_forward_hooks_with_kwargs.pop(after.id, None)
             self._stack.clear()
 
     def _enter(self, module: nn.Module, args: tuple[Any, ...]) -> None:
@@ -122,7 +140,7 @@ class ModuleTree:
         """Row and call index for an op that reads these parameters.
 
         It is the running module, unless the op reads a parameter that no module on the stack holds. Then the op belongs to the
-        holder, which counts as called each time that one of its parameters (the one seen first) is computed with.
+        holder. If that is never called, it counts as called each time that one of its parameters (the one seen first) is computed with.
         """
         for tensor in tensors:
             holders = self._by_parameter.get(id(tensor))
@@ -133,8 +151,8 @@ class ModuleTree:
                 continue
             row = self._nearest(holders)
             if computes and self._read_directly.setdefault(row, id(tensor)) == id(tensor):
-                self.rows[row].calls += 1
-            return row, max(self.rows[row].calls - 1, 0)
+                self.rows[row].direct += 1
+            return row, max((self.rows[row].calls or self.rows[row].direct) - 1, 0)
         return self.current
 
     def _nearest(self, rows: list[int]) -> int:
@@ -165,13 +183,13 @@ def _record(row: _Row, has_children: bool) -> Module:
     repeated = last if last != first else ((), ())
     return Module(
         path=row.path,
-        type=type(row.module).__name__,
+        type=_type_name(row.module),
         depth=row.depth,
         parent=row.parent,
         leaf=not has_children,
         instance=row.instance,
-        calls=row.calls,
-        training=row.module.training,
+        calls=row.calls or row.direct,
+        training=bool(getattr(row.module, "training", False)),
         input_shapes=first[0],
         output_shapes=first[1],
         last_input_shapes=repeated[0],
@@ -180,8 +198,14 @@ def _record(row: _Row, has_children: bool) -> Module:
     )
 
 
+def _type_name(module: nn.Module) -> str:
+    if isinstance(module, torch.jit.ScriptModule):
+        return f"{module.original_name}{SCRIPTED}"
+    return type(module).__name__
+
+
 def _shapes(value: Any) -> Shapes:
-    return tuple(tuple(int(size) for size in tensor.shape) for _, tensor in tensors_in(value))
+    return tuple(shape_of(tensor) for _, tensor in tensors_in(value))
 
 
 def _attributes(module: nn.Module) -> dict[str, Any]:

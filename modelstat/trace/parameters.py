@@ -16,7 +16,7 @@ from modelstat.trace.values import dtype_name
 
 
 def parameter_records(
-    tree: ModuleTree, value_of: Callable[[Tensor], int | None], storage_of: Callable[[Tensor], int]
+    tree: ModuleTree, value_of: Callable[[Tensor], int | None], storage_of: Callable[[Tensor], int], trains: Callable[[Tensor], bool]
 ) -> tuple[Parameter, ...]:
     """One record for each unique parameter and buffer, where it is registered first, then the packed weights.
 
@@ -41,7 +41,7 @@ def parameter_records(
                         shape=tuple(tensor.shape),
                         dtype=dtype_name(tensor.dtype),
                         kind=kind,  # type: ignore[arg-type]
-                        trainable=tensor.requires_grad,
+                        trainable=trains(tensor),
                         value=value_of(tensor),
                         bytes=_tensor_bytes(tensor) if fresh else 0,
                     )

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator
 from contextlib import contextmanager
 from typing import NamedTuple
 
@@ -44,26 +44,39 @@ def precision(name: str) -> Precision:
         raise UsageError(f"unknown precision {name!r}: choose one of {', '.join(PRECISIONS)}") from None
 
 
-def own_precision(model: torch.nn.Module, tensors: Iterator[torch.Tensor]) -> str:
-    """The name of the dtype that holds most of the model's floating-point parameters (of its inputs, if it has none)."""
+def own_precision(weights: Iterable[torch.Tensor], inputs: Iterable[torch.Tensor]) -> str:
+    """The name of the dtype that holds most of a model's floating-point parameters (of its inputs, if it has none)."""
     elements: dict[torch.dtype, int] = {}
-    for parameter in model.parameters():
-        if parameter.dtype in NAMES and not is_lazy(parameter):
-            elements[parameter.dtype] = elements.get(parameter.dtype, 0) + parameter.numel()
-    for tensor in () if elements else tensors:
+    for tensor in weights:
+        if tensor.dtype in NAMES and isinstance(tensor, torch.nn.Parameter) and not is_lazy(tensor):
+            elements[tensor.dtype] = elements.get(tensor.dtype, 0) + tensor.numel()
+    for tensor in () if elements else inputs:
         if tensor.dtype in NAMES:
             elements[tensor.dtype] = elements.get(tensor.dtype, 0) + tensor.numel()
     return NAMES[max(elements, key=lambda dtype: elements[dtype])] if elements else "fp32"
+
+
+def is_mixed(weights: Iterable[torch.Tensor]) -> bool:
+    """Whether parameters have several floating-point dtypes: nothing is cast then, unless a precision is asked for."""
+    return len({tensor.dtype for tensor in weights if tensor.dtype in NAMES and isinstance(tensor, torch.nn.Parameter)}) > 1
 
 
 @contextmanager
 def autocast(device: str, dtype: torch.dtype | None) -> Iterator[None]:
     """Autocast with a device's own lists, also where that device is not there.
 
-    ``torch.autocast("cuda")`` turns itself off without a driver, so its switches are set by hand, and put back.
+    ``torch.autocast("cuda")`` turns itself off without a driver, so its switches are set by hand, and put back. Without a dtype, an
+    autocast that is on around the analysis is turned off: the precision alone decides.
     """
     if dtype is None:
-        yield
+        around = [each for each in ("cpu", "cuda") if torch.is_autocast_enabled(each)]
+        for each in around:
+            torch.set_autocast_enabled(each, False)
+        try:
+            yield
+        finally:
+            for each in around:
+                torch.set_autocast_enabled(each, True)
         return
     before = torch.is_autocast_enabled(device), torch.get_autocast_dtype(device), torch.is_autocast_cache_enabled()
     torch.set_autocast_enabled(device, True)

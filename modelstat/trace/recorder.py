@@ -5,22 +5,28 @@ from __future__ import annotations
 import weakref
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
-from typing import Any
+from functools import cache
+from typing import Any, NamedTuple
 
 import msgspec
 import torch
 from torch import Tensor
+from torch._subclasses.fake_tensor import FakeTensor
 from torch.utils._python_dispatch import TorchDispatchMode
 
 from modelstat.cost.user import evaluate
 from modelstat.records import Op, TensorSpec
 from modelstat.trace.arguments import plain_arguments
+from modelstat.trace.failures import CudaAskedError
+from modelstat.trace.higher_order import is_higher_order, run_higher_order
+from modelstat.trace.known import KnownValues
 from modelstat.trace.modules import ModuleTree
+from modelstat.trace.uneven import PACKED, packed_pairs
 from modelstat.trace.values import ValueTable
 
 SILENT = (
     "prim::device", "prim::layout", "aten::sym_", "aten::is_", "aten::size", "aten::stride", "aten::storage_offset", "aten::numel",
-    "aten::dim",
+    "aten::dim", "aten::_has_same_storage_numel",
 )  # fmt: skip
 """Questions about a tensor that start no kernel."""
 
@@ -28,20 +34,27 @@ SILENT = (
 class Recorder(TorchDispatchMode):
     """A dispatch mode that writes down each op with the module that runs it and the values it touches.
 
-    ``adopt`` turns a tensor that does not belong to the run (a constant that forward holds) into one that does;
+    ``adopt`` turns a tensor that does not belong to the run (a constant that forward holds) into one that does; ``known`` follows the
+    values of small tensors in a run without values;
     ``progress`` is told the number of ops from time to time.
     """
+
+    supports_higher_order_operators = True
 
     def __init__(
         self,
         tree: ModuleTree,
         *,
         real: bool,
+        device: str = "cpu",
         adopt: Callable[[Tensor], Tensor] | None = None,
+        known: KnownValues | None = None,
         progress: Callable[[int], None] | None = None,
     ) -> None:
         super().__init__()  # type: ignore[no-untyped-call]
-        self.tree, self.real, self.adopt, self.progress = tree, real, adopt, progress
+        self.tree, self.real, self.adopt, self.known, self.progress = tree, real, adopt, known, progress
+        self.device = device
+        self._scripted = bool(tree.in_torchscript())
         self.values = ValueTable()
         self.ops: list[dict[str, Any]] = []
         self._suspended = 0
@@ -49,7 +62,6 @@ class Recorder(TorchDispatchMode):
         self._casts: dict[int, tuple[weakref.ref[Tensor], list[Tensor]]] = {}
         self.whole: dict[str, Callable[..., Any]] = {}
         """Ops that are not to fall apart in inference mode either, and what runs in their place."""
-        self._argument_names: dict[Any, tuple[str, ...]] = {}
 
     @contextmanager
     def suspended(self) -> Iterator[None]:
@@ -64,30 +76,30 @@ class Recorder(TorchDispatchMode):
         kwargs = kwargs or {}
         if self._suspended:
             return func(*args, **kwargs)
+        if types and any(_made_of_tensors(kind) for kind in types):
+            return NotImplemented  # its own dispatch comes first, and calls ops on what it is made of
         if self.adopt is not None:
             args, kwargs = self._adopted(args, kwargs)
-        name = func.name()
-        if name.startswith(SILENT):
+        if is_higher_order(func):
+            return run_higher_order(self, func, args, kwargs)
+        facts = _facts(func)
+        if kwargs and self.device == "cpu" and getattr(kwargs.get("device"), "type", "cpu") == "cuda":
+            raise CudaAskedError(f"{facts.name} makes a tensor on cuda")
+        if facts.silent:
             return func(*args, **kwargs)
-        if _is_composite(func):
+        if facts.name == "aten::equal" and self._scripted:  # TorchScript's compiler compares the constants of its graph
+            return func(*args, **kwargs) if self.known is None else self.known.run(func, args, kwargs)
+        if facts.composite and not any(tensor.is_nested for tensor in _tensors(args)):
             # Inference mode skips autograd's keys, and with them the place where composite ops fall apart.
             with self:
-                whole = self.whole.get(name)
+                whole = self.whole.get(func.name())
                 return whole(*args, **kwargs) if whole is not None else _decomposed(func, args, kwargs)
-        outputs = func(*args, **kwargs)
-        names = self._argument_names.get(func)
-        if names is None:
-            names = self._argument_names[func] = tuple(argument.name for argument in func._schema.arguments)
-        given = dict(zip(names, args, strict=False))
+        outputs = func(*args, **kwargs) if self.known is None else self.known.run(func, args, kwargs)
+        given = dict(zip(facts.arguments, args, strict=False))
         given.update(kwargs)
-        written = tuple(
-            argument.name
-            for argument in func._schema.arguments
-            if argument.alias_info is not None and argument.alias_info.is_write and given.get(argument.name) is not None
-        )
-        flat = list(_tensors(outputs))
-        packet, _, overload = name.partition(".")
-        self.record(packet, given, flat, None, overload=overload, mutates=written)
+        written = tuple(name for name in facts.written if given.get(name) is not None)
+        arguments = {**plain_arguments(given), **packed_pairs(self, facts.name, given)} if facts.name in PACKED else None
+        self.record(facts.name, given, list(_tensors(outputs)), arguments, overload=facts.overload, mutates=written)
         return outputs
 
     def record(
@@ -120,7 +132,7 @@ class Recorder(TorchDispatchMode):
         sources = {spec.value for spec in inputs}
         view = bool(specs) and not mutates and all(spec.value in sources for spec in specs)
         held = owners if owners is not None else self._parameters_behind(read)
-        module, call = self.tree.owner_row(held, not view)
+        module, call = self.place(held, not view)
         if not view:
             self._read.update(sources)
         if held and (view or name == "aten::_to_copy"):
@@ -138,6 +150,10 @@ class Recorder(TorchDispatchMode):
         if self.progress is not None and values.clock % 50 == 0:
             self.progress(values.clock)
 
+    def place(self, held: list[Tensor], computes: bool) -> tuple[int, int]:
+        """Row and call index of the module that an op belongs to which reads the parameters ``held``."""
+        return self.tree.owner_row(held, computes)
+
     def _parameters_behind(self, tensors: list[Tensor]) -> list[Tensor]:
         """The parameters and buffers among the tensors, or of which they are casts and views."""
         held: list[Tensor] = []
@@ -153,6 +169,8 @@ class Recorder(TorchDispatchMode):
     def _adopted(self, args: Any, kwargs: Any) -> tuple[Any, Any]:
         adopt = self.adopt
         assert adopt is not None
+        if _all_fake(args) and _all_fake(kwargs.values()):
+            return args, kwargs
         return _mapped(args, adopt), {key: _mapped(value, adopt) for key, value in kwargs.items()}
 
     def records(self) -> tuple[Op, ...]:
@@ -182,6 +200,18 @@ def _tensors(value: Any) -> Iterator[Tensor]:
             yield from _tensors(item)
 
 
+def _all_fake(values: Any) -> bool:
+    """Whether every tensor among arguments is a fake one; a sequence with something else than fake tensors and numbers is looked into."""
+    for value in values:
+        kind = type(value)
+        if kind is list or kind is tuple:
+            if not _all_fake(value):
+                return False
+        elif kind is not FakeTensor and isinstance(value, (Tensor, list, tuple)):
+            return False
+    return True
+
+
 def _mapped(value: Any, function: Callable[[Tensor], Tensor]) -> Any:
     if isinstance(value, Tensor):
         return function(value)
@@ -190,8 +220,35 @@ def _mapped(value: Any, function: Callable[[Tensor], Tensor]) -> Any:
     return value
 
 
-def _is_composite(func: Any) -> bool:
-    return bool(torch._C._dispatch_has_kernel_for_dispatch_key(func.name(), "CompositeImplicitAutograd"))
+@cache
+def _made_of_tensors(kind: type) -> bool:
+    """Whether a kind of tensor brings a dispatch of its own, which works on other tensors (a nested tensor on its values)."""
+    return kind.__torch_dispatch__ is not torch._C._disabled_torch_dispatch_impl and not issubclass(kind, FakeTensor)  # type: ignore[attr-defined]
+
+
+KERNELS = ("aten::silu_backward", "aten::mish_backward", "aten::native_channel_shuffle")
+"""Composite ops that have kernels of their own as well, and do not fall apart."""
+
+
+class _Facts(NamedTuple):
+    """What is always the same about an op: ``written`` are the arguments that it may write in place."""
+
+    name: str
+    overload: str
+    arguments: tuple[str, ...]
+    written: tuple[str, ...]
+    silent: bool
+    composite: bool
+
+
+@cache
+def _facts(func: Any) -> _Facts:
+    whole_name, arguments = func.name(), func._schema.arguments
+    name, _, overload = whole_name.partition(".")
+    written = tuple(argument.name for argument in arguments if argument.alias_info is not None and argument.alias_info.is_write)
+    silent = name.startswith(SILENT)
+    whole = silent or name in KERNELS or not torch._C._dispatch_has_kernel_for_dispatch_key(whole_name, "CompositeImplicitAutograd")
+    return _Facts(name, overload, tuple(argument.name for argument in arguments), written, silent, not whole)
 
 
 def _decomposed(func: Any, args: Any, kwargs: Any) -> Any:

@@ -5,7 +5,8 @@ from __future__ import annotations
 import logging
 import random
 import sys
-from collections import OrderedDict
+import types
+from collections import OrderedDict, defaultdict, deque
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from typing import Any
@@ -13,17 +14,24 @@ from typing import Any
 import torch
 from torch import nn
 
-CONTAINERS = (list, dict, set, OrderedDict)
+from modelstat.trace.nested import ATOMS, DEPTH, attributes_of, copied
+
+PLAIN_CONTAINERS = (list, tuple, dict, OrderedDict)
+CONTAINERS = (list, dict, set, OrderedDict, defaultdict, deque)
+NUMBERS = (bool, int, float, str, type(None), tuple, torch.dtype, torch.device, types.FunctionType, types.MethodType)
+"""What most attributes are: nothing inside is looked for. (A tuple cannot be changed.)"""
 
 
 @contextmanager
 def preserved(model: nn.Module) -> Iterator[None]:
-    """Puts back every attribute, parameter, buffer, hook, flag and class of every submodule, the RNGs and torch's global defaults.
+    """Puts back every attribute, parameter, buffer, hook, flag and class of every submodule, the RNGs and torch's global switches.
 
-    Attributes that are plain containers get their items back as well, so that a list in which forward keeps its
-    activations does not keep ours. Tensors are not copied: whoever runs the model must give it others to write to.
+    Attributes that are containers get their items back as well, and objects their attributes, so that a list or a cache in which
+    forward keeps its activations does not keep ours. Tensors are not copied: whoever runs the model must give it others to write to.
     """
-    modules = [(module, type(module), dict(module.__dict__), _contents(module)) for module in model.modules()]
+    seen: set[int] = set()
+    modules = [(module, type(module), dict(module.__dict__), _contents(module, seen)) for module in model.modules()]
+    scripted = [_Scripted(module) for module, *_ in modules if isinstance(module, torch.jit.ScriptModule)]
     with preserved_globals():
         try:
             yield
@@ -35,6 +43,24 @@ def preserved(model: nn.Module) -> Iterator[None]:
                 module.__dict__.update(attributes)
                 for container, items in contents:
                     _refill(container, items)
+            for module_in_cpp in scripted:
+                module_in_cpp.restore()
+
+
+class _Scripted:
+    """The tensors and the mode of a TorchScript module, which live in C++ behind Python's back."""
+
+    def __init__(self, module: Any) -> None:
+        self.module, self.training = module, getattr(module, "training", None)
+        self.tables = [(table, dict(table.items())) for table in (module._parameters, module._buffers) if type(table) is not dict]
+
+    def restore(self) -> None:
+        for table, tensors in self.tables:
+            for name, tensor in tensors.items():
+                if table[name] is not tensor:
+                    table[name] = tensor
+        if getattr(self.module, "training", None) is not self.training:
+            self.module.training = self.training
 
 
 @contextmanager
@@ -51,22 +77,51 @@ def quiet() -> Iterator[None]:
 
 @contextmanager
 def preserved_globals() -> Iterator[None]:
-    """Puts back torch's default dtype and device, its RNG, Python's and numpy's, and the transformer fast path's switch."""
-    dtype, rng, python_rng = torch.get_default_dtype(), torch.get_rng_state(), random.getstate()
-    numpy = sys.modules.get("numpy")
-    numpy_rng = numpy.random.get_state() if numpy is not None else None
+    """Puts back torch's switches (:data:`SWITCHES`) and default device, its RNG, Python's and numpy's."""
+    rng, python_rng = torch.get_rng_state(), random.getstate()
+    numpy_random = sys.modules.get("numpy.random")  # numpy itself loads it when it is first asked for
+    numpy_rng = numpy_random.get_state() if numpy_random is not None else None
     deterministic, warn_only = torch.are_deterministic_algorithms_enabled(), torch.is_deterministic_algorithms_warn_only_enabled()
-    fastpath = torch.backends.mha.get_fastpath_enabled()
+    switches = [(read(), read, write) for read, write in SWITCHES]
+    device = _default_device()
     try:
         yield
     finally:
-        torch.set_default_dtype(dtype)
         torch.set_rng_state(rng)
         random.setstate(python_rng)
-        if numpy is not None:
-            numpy.random.set_state(numpy_rng)
+        if numpy_random is not None:
+            numpy_random.set_state(numpy_rng)
         torch.use_deterministic_algorithms(deterministic, warn_only=warn_only)
-        torch.backends.mha.set_fastpath_enabled(fastpath)
+        for value, read, write in switches:
+            if read() != value:
+                write(value)
+        if _default_device() != device:
+            torch.set_default_device(device)
+
+
+SWITCHES: tuple[tuple[Callable[[], Any], Callable[[Any], Any]], ...] = (
+    (torch.get_default_dtype, torch.set_default_dtype),
+    (torch.get_num_threads, torch.set_num_threads),
+    (torch.is_grad_enabled, torch._C._set_grad_enabled),
+    (torch.is_anomaly_enabled, torch.autograd.set_detect_anomaly),
+    (torch.backends.mha.get_fastpath_enabled, torch.backends.mha.set_fastpath_enabled),
+    (torch._C._get_mkldnn_enabled, torch._C._set_mkldnn_enabled),
+    (torch._C._get_cudnn_enabled, torch._C._set_cudnn_enabled),
+    (torch._C._get_cudnn_benchmark, torch._C._set_cudnn_benchmark),
+    (torch._C._get_cudnn_deterministic, torch._C._set_cudnn_deterministic),
+    (torch._C._get_float32_matmul_precision, torch._C._set_float32_matmul_precision),
+    (torch.backends.cuda.flash_sdp_enabled, torch.backends.cuda.enable_flash_sdp),
+    (torch.backends.cuda.mem_efficient_sdp_enabled, torch.backends.cuda.enable_mem_efficient_sdp),
+    (torch.backends.cuda.math_sdp_enabled, torch.backends.cuda.enable_math_sdp),
+    (torch.backends.cuda.cudnn_sdp_enabled, torch.backends.cuda.enable_cudnn_sdp),
+)  # fmt: skip
+"""How to read and how to set each of torch's global switches that a forward may turn."""
+
+
+def _default_device() -> torch.device | None:
+    """What ``torch.set_default_device`` was given last, None where it was never called."""
+    context = getattr(torch._GLOBAL_DEVICE_CONTEXT, "device_context", None)
+    return context.device if context is not None else None
 
 
 def swap_tensors(model: nn.Module, replace: Callable[[torch.Tensor], torch.Tensor]) -> None:
@@ -74,36 +129,78 @@ def swap_tensors(model: nn.Module, replace: Callable[[torch.Tensor], torch.Tenso
 
     To be called inside :func:`preserved`, which puts the originals back.
     """
+    swapped: dict[int, tuple[Any, Any]] = {}
     for module in model.modules():
         for table in (module._parameters, module._buffers):
             for name, tensor in table.items():
                 if tensor is not None:
                     table[name] = replace(tensor)  # type: ignore[assignment]
         for name, value in module.__dict__.items():
-            if name not in ("_parameters", "_buffers", "_modules"):
-                module.__dict__[name] = _swapped(value, replace)
+            if not isinstance(value, ATOMS) and name not in ("_parameters", "_buffers", "_modules"):
+                module.__dict__[name] = _swapped(value, replace, swapped, DEPTH)
 
 
-def _swapped(value: Any, replace: Callable[[torch.Tensor], torch.Tensor]) -> Any:
+def _swapped(value: Any, replace: Callable[[torch.Tensor], torch.Tensor], known: dict[int, tuple[Any, Any]], depth: int) -> Any:
+    """The value with the tensors inside replaced, in copies of the containers and objects that hold some; otherwise itself."""
     if isinstance(value, torch.Tensor):
         return replace(value)
-    if type(value) is list:
-        holds = any(isinstance(item, (torch.Tensor, list, tuple)) for item in value)
-        return [_swapped(item, replace) for item in value] if holds else value
-    if type(value) is tuple:
-        return tuple(_swapped(item, replace) for item in value)
-    if type(value) is dict and any(isinstance(item, torch.Tensor) for item in value.values()):
-        return {key: _swapped(item, replace) for key, item in value.items()}
-    return value
+    kind = type(value)
+    attributes = None if kind in PLAIN_CONTAINERS or not depth else attributes_of(value)
+    if not attributes and not (kind in PLAIN_CONTAINERS and value):
+        return value
+    if id(value) in known:
+        return known[id(value)][1]
+    known[id(value)] = value, value  # for one that holds itself
+    made = value
+    if attributes is not None:
+        inside = {key: _swapped(item, replace, known, depth - 1) for key, item in attributes.items()}
+        if any(inside[key] is not item for key, item in attributes.items()):
+            made = copied(value, inside)
+    elif kind in (list, tuple):
+        items = [_swapped(item, replace, known, depth) for item in value]
+        if any(one is not other for one, other in zip(items, value, strict=True)):
+            made = kind(items)
+    else:
+        inside = {key: _swapped(item, replace, known, depth) for key, item in value.items()}
+        if any(inside[key] is not item for key, item in value.items()):
+            made = kind(inside)
+    known[id(value)] = value, made
+    return made
 
 
-def _contents(module: nn.Module) -> list[tuple[Any, Any]]:
-    return [(value, value.copy()) for value in module.__dict__.values() if type(value) in CONTAINERS]
+def _contents(module: nn.Module, seen: set[int]) -> list[tuple[Any, Any]]:
+    found: list[tuple[Any, Any]] = []
+    for value in module.__dict__.values():
+        if type(value) not in NUMBERS:
+            _remember(value, found, seen, DEPTH)
+    return found
+
+
+def _remember(value: Any, found: list[tuple[Any, Any]], seen: set[int], depth: int) -> None:
+    """Writes down what the containers and objects inside a value hold."""
+    if type(value) in CONTAINERS:
+        if not value:
+            found.append((value, None))
+            return
+        inside = value
+    else:
+        inside = attributes_of(value) if depth else None
+        depth -= 1
+    if not inside or id(value) in seen:
+        return
+    seen.add(id(value))
+    found.append((inside, inside.copy()))
+    for item in inside.values() if isinstance(inside, dict) else inside:
+        if type(item) not in NUMBERS:
+            _remember(item, found, seen, depth)
 
 
 def _refill(container: Any, items: Any) -> None:
-    if isinstance(container, list):
+    if not items:
+        if container:
+            container.clear()
+    elif isinstance(container, list):
         container[:] = items
     else:
         container.clear()
-        container.update(items)
+        (container.extend if isinstance(container, deque) else container.update)(items)

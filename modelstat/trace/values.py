@@ -7,6 +7,7 @@ from typing import Any, Literal
 
 import torch
 
+from modelstat.errors import TraceError
 from modelstat.records import TensorSpec, Value
 
 Kind = Literal["input", "parameter", "buffer", "constant", "activation"]
@@ -15,7 +16,8 @@ Kind = Literal["input", "parameter", "buffer", "constant", "activation"]
 class ValueTable:
     """Gives every storage that the run touches an id and watches it with a weak reference, which tells when Python let it go.
 
-    (The last use would say less: Python keeps tensors alive past it.)
+    (The last use would say less: Python keeps tensors alive past it.) A storage that is let go between two ops was alive during the
+    first of them and not during the second.
     """
 
     def __init__(self) -> None:
@@ -26,24 +28,31 @@ class ValueTable:
         self._watches: list[weakref.ref[Any] | None] = []
 
     def spec(self, tensor: torch.Tensor, kind: Kind = "activation") -> TensorSpec:
-        """The tensor as a window on its value; a storage that was not seen before is born now (as ``constant``: before the first op)."""
+        """The tensor as a window on its value; a storage that was not seen before is born now.
+
+        (One of another kind than ``activation`` was there before the first op, unless it is a constant that is let go while the
+        model runs: such a one was made there, out of the recorder's sight.)
+        """
         handle: Any
+        shape = shape_of(tensor)
         try:
             handle = tensor.untyped_storage()
             key, size = handle._cdata, handle.nbytes()
-            strides, offset = tuple(tensor.stride()), int(tensor.storage_offset())
+            strides = _dense_strides(shape) if tensor.is_nested else tuple(tensor.stride())
+            offset = int(tensor.storage_offset())
         except (RuntimeError, NotImplementedError):
             # Sparse and opaque tensors have no storage of their own.
             handle, key, offset = tensor, id(tensor), 0
-            strides = _dense_strides(tensor.shape)
+            strides = _dense_strides(shape)
             size = _parts_bytes(tensor)
         index = self._ids.get(key)
         if index is None:
             index = self._ids[key] = len(self._rows)
-            birth = self.clock if kind == "activation" else -1
-            self._rows.append({"bytes": int(size), "kind": kind, "birth": birth, "death": None, "output": False})
+            self._rows.append({"bytes": int(size), "kind": kind, "birth": self.clock, "death": None, "output": False})
             self._watches.append(self._watch(handle, key, index))
-        return TensorSpec(tuple(int(size) for size in tensor.shape), dtype_name(tensor.dtype), strides, index, offset)
+        elif size > self._rows[index]["bytes"]:
+            self._rows[index]["bytes"] = int(size)  # resized in place
+        return TensorSpec(shape, dtype_name(tensor.dtype), strides, index, offset)
 
     def _watch(self, handle: Any, key: int, index: int) -> weakref.ref[Any] | None:
         def died(_: object) -> None:
@@ -75,9 +84,22 @@ class ValueTable:
         """The finished table: what was not let go lives to the end."""
         self._watches.clear()
         for row in self._rows:
-            if row["death"] is None or row["kind"] != "activation":
+            made_inside = row["kind"] == "activation" or (row["kind"] == "constant" and row["death"] is not None)
+            if not made_inside:
+                row["birth"] = -1
+            if not made_inside or row["death"] is None:
                 row["death"] = self.clock
         return tuple(Value(**row) for row in self._rows)
+
+
+def shape_of(tensor: torch.Tensor) -> tuple[int, ...]:
+    """The sizes of a tensor. Of a nested one, those of its sequences laid end to end, ``(total, channels)``."""
+    if not tensor.is_nested:
+        return tuple(tensor.shape)
+    rows = tensor._nested_tensor_size().tolist()
+    if len({tuple(row[1:]) for row in rows}) == 1:
+        return (sum(row[0] for row in rows), *rows[0][1:])
+    raise TraceError("a nested tensor with several uneven axes: make it with layout=torch.jagged, whose work can be counted")
 
 
 def dtype_name(dtype: torch.dtype) -> str:
@@ -85,7 +107,7 @@ def dtype_name(dtype: torch.dtype) -> str:
     return str(dtype).removeprefix("torch.")
 
 
-def _dense_strides(shape: torch.Size) -> tuple[int, ...]:
+def _dense_strides(shape: tuple[int, ...]) -> tuple[int, ...]:
     strides: list[int] = []
     step = 1
     for size in reversed(shape):

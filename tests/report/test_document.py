@@ -8,6 +8,7 @@ import msgspec
 import pytest
 
 from modelstat.hardware.database import find
+from modelstat.predict.prediction import predict
 from modelstat.predict.roofline import roofline
 from modelstat.report.document import Document, build
 from modelstat.report.json import encode
@@ -37,7 +38,9 @@ KEYS = {
 
 def net_document(*gpus: str, level: str = "module", **changes: object) -> Document:
     trace, costs = net_trace(**changes)  # type: ignore[arg-type]
-    return build(trace, costs, [roofline(trace, costs, find(gpu)) for gpu in gpus], level=level)  # type: ignore[arg-type]
+    boards = [find(gpu) for gpu in gpus]
+    rooflines, predictions = ([one(trace, costs, board) for board in boards] for one in (roofline, predict))
+    return build(trace, costs, rooflines, predictions=predictions, level=level)  # type: ignore[arg-type]
 
 
 def test_the_conv2d_that_settles_conventions() -> None:

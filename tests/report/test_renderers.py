@@ -11,6 +11,7 @@ import pytest
 
 from modelstat.errors import UsageError
 from modelstat.hardware.database import find
+from modelstat.predict.prediction import predict
 from modelstat.predict.roofline import roofline
 from modelstat.report import comparison, json, table, tabular
 from modelstat.report.document import Document, build
@@ -24,7 +25,9 @@ STEERING = ("[bold]red[/bold]", "\x1b[31mred", "many\nlines")
 
 def document(*gpus: str, names: tuple[str, str, str] = ("conv", "act", "spare"), **changes: object) -> Document:
     trace, costs = net_trace(names, **changes)
-    return build(trace, costs, [roofline(trace, costs, find(gpu)) for gpu in gpus])
+    boards = [find(gpu) for gpu in gpus]
+    rooflines = [roofline(trace, costs, gpu) for gpu in boards]
+    return build(trace, costs, rooflines, predictions=[predict(trace, costs, gpu) for gpu in boards])
 
 
 def drawn(*documents: Document, options: Options = Options(), width: int = 100) -> str:  # noqa: B008
@@ -75,7 +78,7 @@ def test_colours_follow_the_bound_on_a_terminal() -> None:
     for part in table.display([document("v100")]):
         console.print(part)
     text = console.file.getvalue()  # type: ignore[attr-defined]
-    assert "\x1b[33mmemory" in text
+    assert "\x1b[35moverhead" in text
 
 
 @pytest.mark.parametrize("name", [*HOSTILE, *STEERING])
@@ -199,11 +202,11 @@ def test_findings_answer_what_a_reviewer_asks() -> None:
     assert "in memory-bound ops" in text
     assert f"contractions {100 * CONV.flops / flops:.1f} %" in text
     assert f"element-wise {100 * RELU.flops / flops:.1f} %" in text
-    assert "fits (weights only" in text
+    assert "fits (peak memory, up to 95 %)" in text
     assert f"odd::sum (1x): {100 * ODD.bytes / moved:.1f} % of the bytes" in text
     assert "never called: spare" in text
     heavy = next(text for label, text in lines if label == "Heaviest")
-    assert heavy.startswith("block.act"), "by ideal time on a GPU"
+    assert heavy.startswith("block.conv"), "by predicted time on a GPU: the first op waits for its host"
 
 
 def test_without_a_gpu_the_heaviest_are_those_of_most_flops() -> None:

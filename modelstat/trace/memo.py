@@ -1,0 +1,191 @@
+"""What an op returns, remembered: the same op on the same shapes is not worked out twice.
+
+The outputs of an op on tensors without values follow from shapes, dtypes and arguments alone, and working them out takes most of a
+walk's time. The memory is shared by all walks of a process, and forgotten at its end.
+"""
+
+from __future__ import annotations
+
+from typing import Any, NamedTuple
+
+import torch
+from torch import Tensor
+from torch._subclasses.fake_tensor import FakeTensor, FakeTensorMode
+
+LIMIT = 50_000
+"""Entries. A walk of a large model learns a few hundred."""
+
+META = torch.device("meta")
+_make_subclass: Any = Tensor._make_subclass
+SCALARS = (int, float, bool)
+PLAIN = (torch.dtype, torch.layout, torch.memory_format, torch.device, str)
+IMPURE = frozenset({torch.Tag.inplace_view, torch.Tag.data_dependent_output, torch.Tag.dynamic_output_shape})
+"""Tags of ops that change what their arguments are, or whose outputs depend on values."""
+IMPURE_NAMES = ("aten::set_", "aten::resize", "aten::_resize", "aten::lift", "aten::_local_scalar")
+
+
+class _Fresh(NamedTuple):
+    """A tensor with a storage of its own."""
+
+    shape: tuple[int, ...]
+    strides: tuple[int, ...]
+    dtype: torch.dtype
+    device: torch.device
+
+
+class _Window(NamedTuple):
+    """A tensor on the storage of the op's first argument."""
+
+    shape: tuple[int, ...]
+    strides: tuple[int, ...]
+    offset: int
+    dtype: torch.dtype
+    device: torch.device
+
+
+_FIRST = object()
+"""The op returns its first argument, changed in place."""
+_NEVER_SEEN = object()
+
+_outputs: dict[tuple[Any, ...], Any] = {}
+"""Op with its arguments -> a recipe, a pair of a list type and its recipes, or None where there is none."""
+_pure: dict[Any, bool] = {}
+
+
+class Memo:
+    """Calls ops on the fake tensors of one mode."""
+
+    def __init__(self, mode: FakeTensorMode) -> None:
+        self._mode = mode
+        lenient = getattr(mode, "_allow_unsafe_data_ptr_access", False)
+        self._guard: Any = (
+            torch._C._set_warn_deprecated_on_mutable_data_ptr if lenient else torch._C._set_throw_on_mutable_data_ptr
+        )  # what torch makes of a request for an address, as in the constructor of its fake tensors
+        self._first: dict[torch.device, tuple[torch.device, dict[str, Any]]] = {}
+
+    def call(self, func: Any, args: tuple[Any, ...], kwargs: dict[str, Any]) -> Any:
+        """``func(*args, **kwargs)``, without calling it where the same was called before."""
+        key = _key(func, args, kwargs)
+        recipe = _outputs.get(key, _NEVER_SEEN) if key is not None else None
+        if recipe is None:
+            return func(*args, **kwargs)
+        if recipe is _NEVER_SEEN:
+            outputs = func(*args, **kwargs)
+            if len(_outputs) >= LIMIT:
+                _outputs.clear()
+            _outputs[key] = _recipe(outputs, args, kwargs)  # type: ignore[index]
+            return outputs
+        if type(recipe) is tuple:
+            kind, parts = recipe
+            return kind(None if part is None else self._made(part, args) for part in parts)
+        return self._made(recipe, args)
+
+    def _made(self, recipe: Any, args: tuple[Any, ...]) -> Tensor:
+        if recipe is _FIRST:
+            first: Tensor = args[0]
+            return first
+        with torch._C._DisableTorchDispatch():
+            if type(recipe) is _Fresh:
+                meta = torch.empty_strided(recipe.shape, recipe.strides, dtype=recipe.dtype, device=META)
+            else:
+                meta = torch.empty_strided((0,), (1,), dtype=recipe.dtype, device=META)
+                meta.set_(args[0].untyped_storage(), recipe.offset, recipe.shape, recipe.strides)
+        return self.fake(meta, recipe.device)
+
+    def fake(self, meta: Tensor, device: torch.device) -> FakeTensor:
+        """A fake tensor on a device, with the shape and the storage of one on the meta device.
+
+        The first is made by torch; the others get its attributes, which are the same for all that are new.
+        """
+        known = self._first.get(device)
+        if known is None:
+            first = FakeTensor(self._mode, meta, device)
+            self._first[device] = first.device, dict(first.__dict__)
+            return first
+        made: FakeTensor = _make_subclass(FakeTensor, meta, False, dispatch_device=True, device_for_backend_keys=known[0])
+        self._guard(made)
+        made.__dict__.update(known[1])
+        return made
+
+
+def _key(func: Any, args: tuple[Any, ...], kwargs: dict[str, Any]) -> tuple[Any, ...] | None:
+    """All that decides the outputs, or None for a call that must be made: of a user's op, on values, or on tensors of a special kind."""
+    pure = _pure.get(func)
+    if pure is None:
+        names = func.name()
+        pure = _pure[func] = func.namespace == "aten" and not IMPURE & set(func.tags) and not names.startswith(IMPURE_NAMES)
+    if not pure:
+        return None
+    parts: list[Any] = [func, torch.get_default_dtype()]
+    if not _describe(args, parts):
+        return None
+    for name, value in kwargs.items():
+        parts.append(name)
+        if not _describe((value,), parts):
+            return None
+    return tuple(parts)
+
+
+def _describe(values: Any, parts: list[Any]) -> bool:
+    for value in values:
+        kind = type(value)
+        if kind is FakeTensor:
+            # A conjugated or negated view looks like its base; a constant has values that the mode follows.
+            if value.constant is not None or value.layout is not torch.strided or value.is_complex() or value.is_neg():
+                return False
+            parts += (value.shape, value.stride(), value.storage_offset(), value.dtype, value.device)
+        elif value is None:
+            parts.append(None)
+        elif kind in SCALARS:
+            parts += (kind, value)  # 1, 1.0 and True are equal, but promote to different dtypes
+        elif kind is list or kind is tuple:
+            parts.append(len(value))
+            if not _describe(value, parts):
+                return False
+        elif kind in PLAIN:
+            parts.append(value)
+        else:
+            return False
+    return True
+
+
+def _recipe(outputs: Any, args: tuple[Any, ...], kwargs: dict[str, Any]) -> Any:
+    """How to make the outputs again, or None where that is not known."""
+    taken: set[int] = set()
+    _collect_storages((args, tuple(kwargs.values())), taken)
+    if isinstance(outputs, Tensor):
+        return _one(outputs, args, taken)
+    if type(outputs) not in (list, tuple):
+        return None
+    parts = []
+    for output in outputs:
+        part = None if output is None else _one(output, args, taken)
+        if output is not None and part is None:
+            return None
+        parts.append(part)
+        _collect_storages((output,), taken)
+    return type(outputs), tuple(parts)
+
+
+def _one(output: Any, args: tuple[Any, ...], taken: set[int]) -> Any:
+    first = args[0] if args else None
+    if type(output) is not FakeTensor or output.constant is not None or output.layout is not torch.strided:
+        return None
+    if output is first:
+        return _FIRST
+    if output.is_conj() or output.is_neg():
+        return None
+    shape, strides, storage = tuple(output.shape), output.stride(), output.untyped_storage()
+    if type(first) is FakeTensor and storage._cdata == first.untyped_storage()._cdata:
+        return _Window(shape, strides, int(output.storage_offset()), output.dtype, output.device)
+    span = 1 + sum((size - 1) * stride for size, stride in zip(shape, strides, strict=True)) if output.numel() else 0
+    own = storage._cdata not in taken and output.storage_offset() == 0 and storage.nbytes() == span * output.element_size()
+    return _Fresh(shape, strides, output.dtype, output.device) if own else None
+
+
+def _collect_storages(values: Any, found: set[int]) -> None:
+    for value in values:
+        if isinstance(value, Tensor):
+            found.add(value.untyped_storage()._cdata)
+        elif isinstance(value, (list, tuple)):
+            _collect_storages(value, found)
