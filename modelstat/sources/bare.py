@@ -5,11 +5,12 @@ from __future__ import annotations
 from pathlib import Path
 
 from modelstat.errors import ModelFileError
+from modelstat.sources.library import unknown_model
 from modelstat.sources.source import Built, Source, package_versions
 from modelstat.sources.spec import Spec, call_text
 from modelstat.sources.timm import TimmSource
 from modelstat.sources.torchvision import TorchvisionSource
-from modelstat.sources.zoo import ZooSource, unknown_model
+from modelstat.sources.zoo import ZooSource
 
 LIBRARIES: tuple[type[ZooSource], ...] = (TorchvisionSource, TimmSource)
 """The libraries, in the order in which they are asked."""

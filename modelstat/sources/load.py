@@ -15,7 +15,7 @@ from types import ModuleType
 
 from modelstat.errors import ModelFileError
 from modelstat.sources.digest import is_relative, package_root
-from modelstat.sources.zoo import one_line
+from modelstat.sources.library import one_line
 
 
 @contextlib.contextmanager

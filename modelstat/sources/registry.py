@@ -26,6 +26,8 @@ class Origin(NamedTuple):
 ORIGINS: dict[str, Origin] = {
     "torchvision": Origin("modelstat.sources.torchvision:TorchvisionSource.of"),
     "timm": Origin("modelstat.sources.timm:TimmSource.of"),
+    "hf": Origin("modelstat.sources.hf:HfSource.of"),
+    "diffusers": Origin("modelstat.sources.diffusers:DiffusersSource.of"),
     "file": Origin("modelstat.sources.file:FileSource.of", (".py",)),
     "yaml": Origin("modelstat.sources.yaml:YamlSource.of", (".yaml", ".yml")),
 }

@@ -15,6 +15,7 @@ class TimmSource(ZooSource):
     """``timm:NAME``, every name of ``timm.list_models()``, with a pretrained tag or without."""
 
     package: ClassVar[str] = "timm"
+    origin: ClassVar[str] = "timm"
     pretrained: ClassVar[frozenset[str]] = frozenset({"pretrained", "checkpoint_path", "pretrained_cfg", "pretrained_cfg_overlay"})
 
     @classmethod
@@ -74,9 +75,21 @@ class TimmSource(ZooSource):
         return Made({**self.arguments, "img_size": size}, (note,))
 
     def construct(self, arguments: dict[str, Any]) -> nn.Module:
-        """Call the constructor, without trained weights."""
+        """Call the constructor, without trained weights.
+
+        ``fast_norm=True`` is no argument of the constructor but timm's global switch: norms then stay in autocast's dtype.
+        """
+        from importlib import import_module
+
         from timm import create_model
 
+        layers: Any = import_module("timm.layers")
+
         given = {name: value for name, value in arguments.items() if name not in self.pretrained}
-        model: nn.Module = create_model(self.name, pretrained=False, **given)
+        before = layers.is_fast_norm()
+        layers.set_fast_norm(bool(given.pop("fast_norm", before)))
+        try:
+            model: nn.Module = create_model(self.name, pretrained=False, **given)
+        finally:
+            layers.set_fast_norm(before)
         return model

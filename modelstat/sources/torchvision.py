@@ -5,6 +5,7 @@ from __future__ import annotations
 import inspect
 from typing import TYPE_CHECKING, Any, ClassVar
 
+from modelstat.sources.detection import COUNTS, counts_note, fix_counts
 from modelstat.sources.inputs import InputPlan, TensorPlan, parse_inputs
 from modelstat.sources.zoo import Made, ZooSource, image_side, square
 
@@ -31,6 +32,7 @@ class TorchvisionSource(ZooSource):
     """``torchvision:NAME``, every name of ``torchvision.models.list_models()``."""
 
     package: ClassVar[str] = "torchvision"
+    origin: ClassVar[str] = "torchvision"
     pretrained: ClassVar[frozenset[str]] = frozenset({"weights", "weights_backbone", "pretrained", "pretrained_backbone"})
 
     @classmethod
@@ -84,14 +86,17 @@ class TorchvisionSource(ZooSource):
             if size is not None:
                 arguments[argument] = size
                 return Made(arguments, (f"built with {argument}={size}, since {self.name} takes images of one size only",))
-        return Made(arguments)
+        counts = {name: arguments[name] for name in COUNTS if name in arguments}
+        return Made(arguments, (counts_note(self.name, counts),) if counts else ())
 
     def construct(self, arguments: dict[str, Any]) -> nn.Module:
         """Call the constructor, without trained weights."""
         builder = self._builder
         backbone = {"weights_backbone": None} if "weights_backbone" in inspect.signature(builder).parameters else {}
-        given = {name: value for name, value in arguments.items() if name not in self.pretrained}
-        return builder(weights=None, **backbone, **given)
+        given = {name: value for name, value in arguments.items() if name not in self.pretrained and name not in COUNTS}
+        model = builder(weights=None, **backbone, **given)
+        fix_counts(model, self.name, {name: arguments[name] for name in COUNTS if name in arguments})
+        return model
 
     def call(self, args: tuple[Any, ...]) -> tuple[Any, ...]:
         """A list of images for a detection model."""

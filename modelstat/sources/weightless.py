@@ -26,6 +26,9 @@ SMALL_TOTAL_BYTES = 64 * 1024**2
 """... until this much (B) is real; then only tensors of at most TINY_BYTES (B) do."""
 TINY_BYTES = 1024
 
+VALUE_HINTS = ("meta", "item()", "data", "storage", "values", "numpy", "notimplemented")
+"""Words in the messages of a constructor that fails for want of values."""
+
 NOTE_REAL = "built with real (random) weights, since its constructor needs their values"
 
 Result = TypeVar("Result")
@@ -130,18 +133,22 @@ def _is_fresh(func: Any, result: Any) -> bool:
 def build_weightless(build: Callable[[], Result]) -> tuple[Result, tuple[str, ...]]:
     """Call ``build`` without allocating large tensors, and say in notes if that was not possible.
 
-    An exception counts as the user's own if nothing had been sent to meta; otherwise the next, less thrifty way is
-    tried, and the last exception is raised. The real build is not tried where it would not fit the machine's memory.
+    An exception counts as the user's own if nothing had been sent to meta, or if two ways end with the same one and it does not speak of
+    values; otherwise the next, less thrifty way is tried, and the last exception is raised.
+    The real build is not tried where it would not fit the machine's memory.
     """
+    before = ""
     for empty_only in (False, True):
         mode = Weightless(empty_only=empty_only)
         try:
             with guarded(), mode:
                 return build(), ()
         except Exception as error:
-            if mode.redirected == 0:
+            text = f"{type(error).__name__}: {error}"
+            if mode.redirected == 0 or (text == before and not any(hint in text.lower() for hint in VALUE_HINTS)):
                 raise
-            if empty_only and mode.redirected > _memory_bytes() / 2:
+            before = text
+            if empty_only and mode.redirected > memory_bytes() / 2:
                 reason = f"it needs the values of its weights, and these ({mode.redirected / 1e9:.0f} GB and more) do not fit this machine"
                 raise BuildError(f"{reason}: {error}") from error
     return build_real(build), (NOTE_REAL,)
@@ -153,7 +160,7 @@ def build_real(build: Callable[[], Result]) -> Result:
         return build()
 
 
-def _memory_bytes() -> float:
+def memory_bytes() -> float:
     """Physical memory (B) of this machine; infinite where the system does not tell."""
     try:
         return os.sysconf("SC_PAGE_SIZE") * os.sysconf("SC_PHYS_PAGES")

@@ -156,7 +156,7 @@ def test_a_build_that_raises_before_anything_is_large_runs_once() -> None:
 
 
 def test_real_weights_that_do_not_fit_are_not_tried(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(weightless, "_memory_bytes", lambda: 1e6)
+    monkeypatch.setattr(weightless, "memory_bytes", lambda: 1e6)
     with pytest.raises(BuildError, match=r"it needs the values of its weights, and these \(0 GB and more\) do not fit this machine: "):
         build_weightless(lambda: nn.Linear(LARGE, LARGE).weight.max().item())
 

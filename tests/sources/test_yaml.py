@@ -86,7 +86,7 @@ def test_the_example_of_the_repository() -> None:
         ("model: resnet50\narguments:\n  a: 1\n  a: 2\n", 4, "'a' is there twice"),
         ("model: 50\n", 1, "model must be text, not 50"),
         ("model: resnet50\nname: resnet18\n", 2, "name and model exclude each other"),
-        ("name: resnet18\norigin: hub\n", 2, "no origin is called 'hub', there are file, timm, torchvision, yaml"),
+        ("name: resnet18\norigin: hub\n", 2, "no origin is called 'hub', there are diffusers, file, hf, timm, torchvision, yaml"),
         ("model: resnet50\narguments: 3\n", 2, "arguments must be a mapping of names to values"),
         ("model: resnet50\narguments: {1: 2}\n", 2, "arguments must be a mapping of names to values"),
         ("model: resnet50(a=1)\narguments: {a: 2}\n", 1, "a is given in the parentheses and under `arguments`"),
