@@ -4,14 +4,17 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from pathlib import Path
-from typing import TYPE_CHECKING, Annotated
+from typing import TYPE_CHECKING, Annotated, Literal
 
+from modelstat.cli.crosscheck import check_format, second_opinion
 from modelstat.cli.lists import batches, precisions, words
-from modelstat.cli.options import SHOW, WHAT, option
+from modelstat.cli.options import RUN, SHOW, WHAT, option
 from modelstat.cli.render import Format, Level, check, write
+from modelstat.cli.run import Mode, correction, execution
 
 if TYPE_CHECKING:
     from modelstat.analysis import Analysis
+    from modelstat.records import Trace
 
 
 def analyze(
@@ -22,9 +25,18 @@ def analyze(
     batch: Annotated[list[str] | None, option(WHAT, "N")] = None,
     precision: Annotated[list[str] | None, option(WHAT, "P")] = None,
     gpu: Annotated[list[str] | None, option(WHAT, "NAME")] = None,
+    eval: Annotated[bool, option(WHAT)] = False,
+    causal: Annotated[Literal["full", "half"], option(WHAT, "HOW")] = "full",
+    training: Annotated[Literal["sgd", "momentum", "adam"] | None, option(WHAT, "OPT")] = None,
     strict: Annotated[bool, option(WHAT)] = False,
+    crosscheck: Annotated[bool, option(WHAT)] = False,
     duration: Annotated[bool, option(WHAT)] = False,
     no_cache: Annotated[bool, option(WHAT)] = False,
+    mode: Annotated[Mode, option(RUN, "MODE")] = "eager",
+    cuda_graph: Annotated[bool, option(RUN)] = False,
+    channels_last: Annotated[bool, option(RUN)] = False,
+    host: Annotated[str, option(RUN, "HOST")] = "typical",
+    measured: Annotated[str | None, option(RUN, "TIME@GPU")] = None,
     depth: Annotated[int | None, option(SHOW, "N")] = None,
     level: Annotated[Level, option(SHOW, "LEVEL")] = "module",
     columns: Annotated[list[str] | None, option(SHOW, "LIST")] = None,
@@ -44,9 +56,18 @@ def analyze(
         batch: Batch sizes, 1 by default; 1,8,64 gives three reports.
         precision: fp32, tf32, fp16, bf16, amp-fp16, amp-bf16; several too.
         gpu: v100,t4 or "2070 super,clock=1815MHz" (see modelstat gpus).
+        eval: Put a model of a file that is in training mode into eval.
+        causal: Causal attention: full (the default) or half, as it runs.
+        training: Add a training step: sgd, momentum or adam.
         strict: Exit with code 3 if an op has no formula.
+        crosscheck: Compare MACs with fvcore and FlopCounterMode instead.
         duration: Add torchstat's duration: one timed run on this machine.
         no_cache: Trace again instead of reading the cache.
+        mode: eager (the default) or compile: kernels fused.
+        cuda_graph: One launch for all kernels: no host cost per op.
+        channels_last: Images with their channels innermost.
+        host: fast, typical, slow, or microseconds to issue an op.
+        measured: 12.3ms@rtx-3090 or a CSV: corrects other GPUs' times.
         depth: Levels of the module tree.
         level: module (the default) or op: one row per operator.
         columns: Columns, by name: params,flops,bound.
@@ -70,32 +91,56 @@ def analyze(
     gpus = resolve(gpu or ())
     runs = [(each, size) for each in precisions(precision or ()) for size in batches(batch or ())]
     options = Options(tuple(words(columns or ())), depth, level, sort, top, filter, wide)
+    running = execution(
+        mode, host, measured, cuda_graph=cuda_graph, channels_last=channels_last, timed=bool(gpus), runs=len(runs)
+    )
+    if crosscheck:
+        check_format(format)
     check(options, format, timed=bool(gpus), several=len(runs) * max(1, len(gpus)) > 1, duration=duration)
     with Output(output) as out:
         with TraceProgress(f"tracing {model}") as progress:
-            traces = [trace_spec(model, input, size, each, cache=not no_cache, progress=progress) for each, size in runs]
-        analyses = [Analysis.from_trace(trace, gpus, level=level) for trace in traces]
+
+            def traced(precision: str | None, size: int | None, both_ways: bool) -> Trace:
+                return trace_spec(model, input, size, precision, eval_mode=eval, training=both_ways, cache=not no_cache, progress=progress)
+
+            traces = [traced(each, size, False) for each, size in runs]
+            steps = [(traced(each, size, True), training) if training else None for each, size in runs]
+        if crosscheck:
+            return second_opinion(model, input, [size for _, size in runs], traces, eval, format, out)
+        ratios = [correction(measured, trace, running, cache=not no_cache) if measured else None for trace in traces]
+        analyses = [
+            Analysis.from_trace(trace, gpus, level=level, causal=causal, training=step, execution=running, measured=ratio)
+            for trace, step, ratio in zip(traces, steps, ratios, strict=True)
+        ]
         for analysis in analyses:
             analysis.require_peak()
-        durations = [_durations(model, input, size) if duration else None for _, size in runs]
+        durations = [_durations(model, input, size, eval) if duration else None for _, size in runs]
         write(analyses, format, options, out, durations)
     if strict:
         _refuse_unknown(analyses)
     return 0
 
 
-def _durations(model: str, input: str | None, batch: int | None) -> dict[int, float]:
+def _durations(model: str, input: str | None, batch: int | None, eval_mode: bool) -> dict[int, float]:
     """Seconds of each leaf module in one real run, which needs weights: by index into the trace's modules."""
     from modelstat.measure.durations import leaf_durations
     from modelstat.sources import parse
 
     built = parse(model).build(input, batch, weights=True)
+    if eval_mode:
+        built.model.eval()
     return leaf_durations(built.model, built.args, built.kwargs)
 
 
 def _refuse_unknown(analyses: Sequence[Analysis]) -> None:
     from modelstat.errors import StrictError
+    from modelstat.units import percent
 
-    unknown = dict.fromkeys(op.name for analysis in analyses for op in analysis.document.coverage.unknown_ops)
+    unknown: dict[str, str] = {}
+    for analysis in analyses:
+        for op in (*analysis.document.coverage.unknown_ops, *(analysis.training.unknown_ops if analysis.training else ())):
+            moved = analysis.totals.mem_read_bytes + analysis.totals.mem_write_bytes
+            unknown.setdefault(op.name, f"{op.name} ({percent(op.bytes / moved if moved else 0.0)} of the bytes)")
     if unknown:
-        raise StrictError(f"--strict: no formula for {', '.join(unknown)}: register one with modelstat.formula, or leave --strict out")
+        names = ", ".join(unknown.values())
+        raise StrictError(f"--strict: no formula for {names}: register one with modelstat.formula, or leave --strict out")

@@ -13,8 +13,10 @@ from modelstat import __version__
 from modelstat.cli.analyze import analyze
 from modelstat.cli.cache import cache
 from modelstat.cli.gpus import gpus
+from modelstat.cli.query import query
+from modelstat.cli.sweep import sweep
 
-COMMANDS: dict[str, Callable[..., object]] = {"gpus": gpus, "cache": cache}
+COMMANDS: dict[str, Callable[..., object]] = {"gpus": gpus, "cache": cache, "sweep": sweep, "query": query}
 """What is a command, not a model: a model of that name is written with its origin (``timm:gpus``)."""
 
 HELP = "What every layer of a PyTorch model costs, and what sets its time on a GPU, without weights and without a GPU."
@@ -29,7 +31,7 @@ def build_app() -> App:
         version=__version__,
         help_format="plaintext",
         default_parameter=Parameter(negative=(), show_default=False, show_choices=False),
-        group_commands=Group("Commands", sort_key=3),
+        group_commands=Group("Commands", sort_key=4),
         result_action="return_value",
         suppress_keyboard_interrupt=False,
     )
