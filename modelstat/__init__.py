@@ -14,9 +14,10 @@ from typing import TYPE_CHECKING, Any
 
 if TYPE_CHECKING:
     from modelstat.analysis import Analysis
-    from modelstat.api import analyze, formula, stat
+    from modelstat.api import analyze, formula, stat, sweep
     from modelstat.errors import (
         BuildError,
+        ClusterError,
         CostError,
         GpuDefinitionError,
         InputError,
@@ -32,12 +33,14 @@ if TYPE_CHECKING:
         UnknownModelError,
         UsageError,
     )
+    from modelstat.sweeping.sweep import Sweep
 
 __version__ = "0.1.0"
 
 __all__ = [
     "Analysis",
     "BuildError",
+    "ClusterError",
     "CostError",
     "GpuDefinitionError",
     "InputError",
@@ -48,6 +51,7 @@ __all__ = [
     "OutputError",
     "SourceError",
     "StrictError",
+    "Sweep",
     "TraceError",
     "UnknownGpuError",
     "UnknownModelError",
@@ -56,9 +60,12 @@ __all__ = [
     "analyze",
     "formula",
     "stat",
+    "sweep",
 ]
 
-_HOMES = {"Analysis": "modelstat.analysis", "analyze": "modelstat.api", "formula": "modelstat.api", "stat": "modelstat.api"}
+_HOMES = {"Analysis": "modelstat.analysis", "Sweep": "modelstat.sweeping.sweep"} | dict.fromkeys(
+    ("analyze", "formula", "stat", "sweep"), "modelstat.api"
+)
 
 
 def __getattr__(name: str) -> Any:

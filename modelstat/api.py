@@ -8,17 +8,23 @@ from typing import TYPE_CHECKING, Any, TextIO
 
 from modelstat.cost.user import formula
 from modelstat.errors import InputError, UsageError
+from modelstat.memory.optimizer import check_optimizer
 from modelstat.sources import parse
 from modelstat.trace.cache import TraceCache
 
 if TYPE_CHECKING:
+    from pathlib import Path
+
     from torch import nn
 
     from modelstat.analysis import Analysis
     from modelstat.hardware.gpu import Gpu
     from modelstat.records import Trace
+    from modelstat.sources import Source
+    from modelstat.sources.source import Built
+    from modelstat.sweeping.sweep import Sweep
 
-__all__ = ["analyze", "formula", "stat", "trace_spec"]
+__all__ = ["analyze", "formula", "stat", "sweep", "trace_spec"]
 
 
 def analyze(
@@ -29,6 +35,12 @@ def analyze(
     gpu: str | Gpu | Sequence[str | Gpu] | None = None,
     precision: str | None = None,
     batch: int | None = None,
+    training: str | None = None,
+    mode: str = "eager",
+    host: str | float = "typical",
+    channels_last: bool = False,
+    cuda_graph: bool = False,
+    measured: str | None = None,
 ) -> Analysis:
     """What each layer of a model costs, and what bounds it on a GPU.
 
@@ -41,22 +53,39 @@ def analyze(
         gpu: one GPU or several, by name, definition or record.
         precision: fp32, tf32, fp16, bf16, amp-fp16, amp-bf16; the model's own by default.
         batch: prepended to inputs that are given by shape.
+        training: sgd, momentum or adam: also what one step of training with it computes and holds.
+        mode: eager or compile, for the predicted times.
+        host: fast, typical, slow, or the microseconds that the host needs to issue an op.
+        channels_last: images with their channels innermost.
+        cuda_graph: one launch for all kernels.
+        measured: a time of the same pass on another GPU, ``"12.3ms@rtx-3090"``, or a CSV of several, which corrects the predicted times.
 
     Raises:
         ModelstatError: one of its kinds, see :mod:`modelstat.errors`; each names the input and the way out.
     """
     from modelstat.analysis import Analysis
+    from modelstat.predict.execution import parse_execution
+    from modelstat.predict.measured import correction
 
     gpus = _gpus(gpu)
+    execution = parse_execution(mode, str(host), channels_last=channels_last, cuda_graph=cuda_graph)
+    if training is not None:
+        check_optimizer(training)
     if isinstance(model, str):
         if inputs is not None and not isinstance(inputs, str):
             raise InputError(f"{model}: inputs of a model spec are given by shape, such as '3x224x224'")
         if kwargs:
             raise InputError(f"{model}: keyword arguments of a model spec are given in inputs, such as 'mask=128:bool'")
         trace = trace_spec(model, inputs, batch, precision)
+        step = trace_spec(model, inputs, batch, precision, training=True) if training else None
     else:
         trace = _trace_module(model, inputs, kwargs, precision, batch)
-    analysis = Analysis.from_trace(trace, gpus)
+        step = _trace_module(model, inputs, kwargs, precision, batch, training=True) if training else None
+    ratio = None
+    if measured is not None:
+        ratio = correction(measured, trace, execution, lambda row: trace_spec(row.model, row.input, row.batch, row.precision))
+    both = (step, training) if step and training else None
+    analysis = Analysis.from_trace(trace, gpus, training=both, execution=execution, measured=ratio)
     analysis.require_peak()
     return analysis
 
@@ -89,29 +118,106 @@ def stat(
     render(torchstat_rows(trace, costs(trace), durations), file or sys.stdout)
 
 
+def sweep(
+    specs: str | Sequence[str],
+    *,
+    inputs: str | Sequence[str] | None = None,
+    batch: int | Sequence[int | None] | None = None,
+    precision: str | Sequence[str | None] | None = None,
+    gpu: str | Gpu | Sequence[str | Gpu] | None = None,
+    workers: int | None = None,
+    scheduler: str | None = None,
+    output: str | Path | None = None,
+    layers: bool = False,
+    resume: bool = False,
+    overwrite: bool = False,
+    timeout: float | None = 600.0,
+    memory: float | None = None,
+    cache: bool = True,
+    progress: bool = False,
+) -> Sweep:
+    """Analyzes many models: every one at each input, batch and precision, on each GPU. Nothing runs until it is iterated.
+
+    A script that calls this starts processes: it must do so under ``if __name__ == "__main__":``.
+
+    Args:
+        specs: model specs, and globs such as ``"timm:*"``, ``"torchvision:resnet*"`` and ``"zoo_configs/*.yaml"``.
+        inputs: a shape as on the command line, or several; the models' own by default.
+        batch: one batch or several, prepended to inputs that are given by shape.
+        precision: as for :func:`analyze`, one or several.
+        gpu: as for :func:`analyze`, one or several.
+        workers: processes on this machine, by default one per core.
+        scheduler: the address of a Dask cluster to use instead, ``"tcp://HOST:PORT"``.
+        output: the Parquet file to write; by default one that vanishes with the sweep.
+        layers: also write all layers, beside it.
+        resume: go on with an ``output`` that exists.
+        overwrite: start an ``output`` that exists anew.
+        timeout: time that one model may take (s); None: no limit.
+        memory: memory that the process of one model may take (B); by default what its worker has.
+        cache: read traces that are there already, and keep new ones.
+        progress: show on stderr how it goes: a bar on a terminal, lines elsewhere.
+
+    Raises SourceError for a spec that cannot be read and a glob that matches nothing, UnknownGpuError, UsageError, OutputError and
+    MissingExtraError at once; ClusterError or OutputError while it runs. What a model raises is a row.
+    """
+    from pathlib import Path
+
+    from modelstat.sweeping.grid import Grid
+    from modelstat.sweeping.patterns import expand
+    from modelstat.sweeping.progress import progress as shown
+    from modelstat.sweeping.sweep import Settings, Sweep
+
+    models = expand([specs] if isinstance(specs, str) else list(specs))
+    grid = Grid(models, _several(inputs), _several(batch), _several(precision), _gpus(gpu), layers)
+    settings = Settings(workers=workers, scheduler=scheduler, timeout=timeout, memory=memory, cache=cache)
+    path = None if output is None else Path(output)
+    return Sweep(grid, path, settings, resume=resume, overwrite=overwrite, progress=shown() if progress else None)
+
+
+def _several(given: Any) -> tuple[Any, ...]:
+    """One value, a sequence of them without repetitions, or (None,) for nothing."""
+    several = (given,) if given is None or isinstance(given, (str, int)) else tuple(given)
+    return tuple(dict.fromkeys(several)) or (None,)
+
+
 def trace_spec(
     spec: str,
     inputs: str | None = None,
     batch: int | None = None,
     precision: str | None = None,
     *,
+    eval_mode: bool = False,
+    training: bool = False,
     cache: bool = True,
     progress: Callable[[int], None] | None = None,
 ) -> Trace:
     """The trace of a model spec, from the cache if it is there: then torch is not imported.
 
-    ``inputs``, ``batch`` and ``precision`` are as on the command line; ``progress`` is told the number of ops while a model is
-    walked. Raises SourceError, InputError, UsageError or TraceError.
+    ``inputs``, ``batch`` and ``precision`` are as on the command line; ``eval_mode`` puts a model that its file returns in training
+    mode into eval; ``training`` walks the model forward and back, in training mode; ``progress`` is told the number of ops while a
+    model is walked.
+    Raises SourceError, InputError, UsageError or TraceError.
     """
     source = parse(spec)
     precision = precision or source.precision
-    key = {**source.key(), "inputs": inputs, "batch": batch, "precision": precision}
+    key = trace_key(source, inputs, batch, precision)
+    key |= {name: True for name, asked in (("eval", eval_mode), ("training", training)) if asked}
     store = TraceCache() if cache else None
     trace = store.get(key) if store is not None else None
     if trace is None:
         from modelstat.trace.capture import capture
 
-        built = source.build(inputs, batch)
+        def build(weights: bool) -> Built:
+            built = source.build(inputs, batch, weights=weights)
+            if eval_mode:
+                built.model.eval()
+            return built
+
+        def rebuild() -> tuple[nn.Module, tuple[str, ...]]:
+            real = build(weights=True)
+            return real.model, real.notes
+
+        built = build(weights=False)
         trace = capture(
             built.model,
             built.args,
@@ -120,12 +226,18 @@ def trace_spec(
             precision_name=precision,
             batch=built.batch,
             notes=built.notes,
-            rebuild=lambda: source.build(inputs, batch, weights=True).model,
+            rebuild=rebuild,
             progress=progress,
+            training=training,
         )
         if store is not None and not _has_user_formula(trace):
             store.put(key, trace)
     return trace
+
+
+def trace_key(source: Source, inputs: str | None, batch: int | None, precision: str | None) -> dict[str, Any]:
+    """What the trace of a source is stored under, see :class:`modelstat.trace.cache.TraceCache`."""
+    return {**source.key(), "inputs": inputs, "batch": batch, "precision": precision or source.precision}
 
 
 def _has_user_formula(trace: Trace) -> bool:
@@ -133,15 +245,25 @@ def _has_user_formula(trace: Trace) -> bool:
     return any(op.cost is not None for op in trace.ops)
 
 
-def _trace_module(model: nn.Module, inputs: Any, kwargs: Mapping[str, Any] | None, precision: str | None, batch: int | None) -> Trace:
+def _trace_module(
+    model: nn.Module, inputs: Any, kwargs: Mapping[str, Any] | None, precision: str | None, batch: int | None, *, training: bool = False
+) -> Trace:
     args, named, batch = _inputs(model, inputs, kwargs, batch)
-    return _capture(model, args, named, precision, batch)
+    return _capture(model, args, named, precision, batch, training=training)
 
 
-def _capture(model: nn.Module, args: Sequence[Any], kwargs: Mapping[str, Any], precision: str | None, batch: int | None) -> Trace:
+def _capture(
+    model: nn.Module,
+    args: Sequence[Any],
+    kwargs: Mapping[str, Any],
+    precision: str | None,
+    batch: int | None,
+    *,
+    training: bool = False,
+) -> Trace:
     from modelstat.trace.capture import capture
 
-    return capture(model, args, kwargs, precision_name=precision, batch=batch)
+    return capture(model, args, kwargs, precision_name=precision, batch=batch, training=training)
 
 
 def _inputs(

@@ -15,6 +15,7 @@
     ├── MissingExtraError             an optional package is not installed
     ├── OutputError                   a file that cannot be written
     ├── UsageError                    options that do not go together
+    ├── ClusterError                  a Dask cluster that cannot be reached, or whose workers cannot do the work
     ├── CostError                     a formula that cannot be registered, or that failed
     └── StrictError                   --strict and an op without a formula (exit code 3)
 """
@@ -79,6 +80,10 @@ class OutputError(ModelstatError):
 
 class UsageError(ModelstatError):
     """Options that do not go together."""
+
+
+class ClusterError(ModelstatError):
+    """A Dask cluster that cannot be reached, or whose workers cannot do the work."""
 
 
 class CostError(ModelstatError):

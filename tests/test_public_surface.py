@@ -11,13 +11,14 @@ import modelstat
 from modelstat import errors
 
 ERRORS = [
-    "BuildError", "CostError", "GpuDefinitionError", "InputError", "MissingExtraError", "MissingPeakError", "ModelFileError",
+    "BuildError", "ClusterError", "CostError", "GpuDefinitionError", "InputError", "MissingExtraError",
+    "MissingPeakError", "ModelFileError",
     "ModelstatError", "OutputError", "SourceError", "StrictError", "TraceError", "UnknownGpuError", "UnknownModelError", "UsageError",
 ]  # fmt: skip
 
 
 def test_all_is_exactly_this() -> None:
-    assert modelstat.__all__ == ["Analysis", *ERRORS, "__version__", "analyze", "formula", "stat"]
+    assert modelstat.__all__ == ["Analysis", *sorted([*ERRORS, "Sweep"]), "__version__", "analyze", "formula", "stat", "sweep"]
 
 
 def test_every_error_class_is_public() -> None:
@@ -27,7 +28,16 @@ def test_every_error_class_is_public() -> None:
         assert getattr(modelstat, name) is getattr(errors, name)
 
 
-@pytest.mark.parametrize(("name", "home"), [("Analysis", "modelstat.analysis"), ("analyze", "modelstat.api"), ("stat", "modelstat.api")])
+@pytest.mark.parametrize(
+    ("name", "home"),
+    [
+        ("Analysis", "modelstat.analysis"),
+        ("Sweep", "modelstat.sweeping.sweep"),
+        ("analyze", "modelstat.api"),
+        ("stat", "modelstat.api"),
+        ("sweep", "modelstat.api"),
+    ],
+)
 def test_names_are_loaded_from_their_home(name: str, home: str) -> None:
     assert getattr(modelstat, name).__module__ == home
 
