@@ -11,7 +11,7 @@ import pytest
 Run = Callable[..., Any]
 
 OPTIONS = [
-    "--input", "--batch", "--precision", "--gpu", "--eval", "--causal", "--training", "--strict", "--duration", "--no-cache",
+    "--input", "--batch", "--precision", "--gpu", "--eval", "--causal", "--training", "--strict", "--crosscheck", "--duration", "--no-cache",
     "--mode", "--cuda-graph", "--channels-last", "--host", "--measured", "--depth", "--level", "--columns",
     "--sort", "--top", "--filter", "--format", "--output", "--wide", "--traceback", "--help", "--version",
 ]  # fmt: skip
