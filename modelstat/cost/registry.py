@@ -82,6 +82,7 @@ def unregister(name: str) -> None:
 
 
 @cache
+@cache
 def load_families() -> None:
     """Import every family, once: a program that counts nothing imports none."""
     for module in FAMILIES + GRADIENTS:
