@@ -82,7 +82,6 @@ def unregister(name: str) -> None:
 
 
 @cache
-@cache
 def load_families() -> None:
     """Import every family, once: a program that counts nothing imports none."""
     for module in FAMILIES + GRADIENTS:
