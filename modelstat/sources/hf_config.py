@@ -19,6 +19,9 @@ OFFLINE = {"HF_HUB_OFFLINE": "1", "TRANSFORMERS_OFFLINE": "1", "HF_DATASETS_OFFL
 BUILD_OPTIONS = ("architectures", "attn_implementation", "experts_implementation", "dtype", "torch_dtype", "use_cache", "num_labels")
 """Arguments that every configuration takes, whether it has such a field or not."""
 
+PER_LAYER = ("layer_types", "mlp_layer_types", "layers_block_type", "block_types", "attention_types")
+"""Fields with one item for each layer."""
+
 
 @contextlib.contextmanager
 def offline() -> Iterator[None]:
@@ -96,10 +99,17 @@ def _completed(kind: Any, name: str, value: Any) -> Any:
     if isinstance(value, Mapping):
         with contextlib.suppress(Exception):
             inner = getattr(kind(), name)
-            default = inner if isinstance(inner, Mapping) else inner.to_dict()
+            default = inner if isinstance(inner, Mapping) else _differing(inner)
             if value.get("model_type", default.get("model_type")) == default.get("model_type"):
                 return _merged(default, value)
     return value
+
+
+def _differing(config: Any) -> dict[str, Any]:
+    """The fields in which a configuration differs from the default of its class: the others may follow from what is changed."""
+    own = type(config)().to_dict()
+    fields = {name: value for name, value in config.to_dict().items() if name not in own or own[name] != value}
+    return {"model_type": config.model_type, **fields}
 
 
 def _merged(fields: Mapping[str, Any], arguments: Mapping[str, Any]) -> dict[str, Any]:
@@ -107,6 +117,10 @@ def _merged(fields: Mapping[str, Any], arguments: Mapping[str, Any]) -> dict[str
     for name, value in arguments.items():
         inner = merged.get(name)
         merged[name] = _merged(inner, value) if isinstance(inner, Mapping) and isinstance(value, Mapping) else value
+    layers = arguments.get("num_hidden_layers")
+    for name in PER_LAYER if isinstance(layers, int) else ():
+        if name not in arguments and isinstance(merged.get(name), list):
+            merged[name] = merged[name][:layers]
     return merged
 
 

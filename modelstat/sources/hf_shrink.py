@@ -6,16 +6,13 @@ import contextlib
 import copy
 from typing import Any
 
-from modelstat.sources.hf_config import configs_in
+from modelstat.sources.hf_config import PER_LAYER, configs_in
 
 DEPTHS = (
     "num_hidden_layers", "num_layers", "n_layer", "n_layers", "depth", "encoder_layers", "decoder_layers", "num_encoder_layers",
     "num_decoder_layers", "num_mem_blocks",
 )  # fmt: skip
 """Fields that say how often a layer is repeated."""
-
-PER_LAYER = ("layer_types", "mlp_layer_types", "layers_block_type", "block_types", "attention_types")
-"""Fields with one item for each layer."""
 
 
 def depth(config: Any) -> int:

@@ -26,7 +26,7 @@ from modelstat.trace.nested import map_tensors, tensors_in
 from modelstat.trace.parameters import parameter_records
 from modelstat.trace.precision import Precision, autocast, is_mixed, own_precision, precision
 from modelstat.trace.recorder import Recorder
-from modelstat.trace.state import preserved, quiet, swap_tensors
+from modelstat.trace.state import preserved, quiet, swap_tensors, uncollected
 from modelstat.trace.uneven import jagged_attention_kept_whole
 from modelstat.trace.values import dtype_name, shape_of
 
@@ -137,6 +137,7 @@ class _Run:
         with ExitStack() as stack:
             stack.enter_context(preserved(self.model))
             stack.enter_context(quiet())
+            stack.enter_context(uncollected())
             stack.enter_context(replaceable_tensors())
             stack.enter_context(readable_tensors())
             swap_tensors(self.model, fakes.cast)

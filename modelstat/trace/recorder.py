@@ -11,6 +11,7 @@ from typing import Any, NamedTuple
 import msgspec
 import torch
 from torch import Tensor
+from torch._ops import OpOverload
 from torch._subclasses.fake_tensor import FakeTensor
 from torch.utils._python_dispatch import TorchDispatchMode
 
@@ -40,6 +41,11 @@ class Recorder(TorchDispatchMode):
     """
 
     supports_higher_order_operators = True
+
+    @classmethod
+    def _should_skip_dynamo(cls) -> bool:
+        """Nothing here is compiled while a trace runs: torch need not keep its compiler from every single op."""
+        return False
 
     def __init__(
         self,
@@ -76,11 +82,12 @@ class Recorder(TorchDispatchMode):
         kwargs = kwargs or {}
         if self._suspended:
             return func(*args, **kwargs)
-        if types and any(_made_of_tensors(kind) for kind in types):
-            return NotImplemented  # its own dispatch comes first, and calls ops on what it is made of
+        for kind in types:
+            if kind is not FakeTensor and _made_of_tensors(kind):
+                return NotImplemented  # its own dispatch comes first, and calls ops on what it is made of
         if self.adopt is not None:
             args, kwargs = self._adopted(args, kwargs)
-        if is_higher_order(func):
+        if type(func) is not OpOverload and is_higher_order(func):
             return run_higher_order(self, func, args, kwargs)
         facts = _facts(func)
         if kwargs and self.device == "cpu" and getattr(kwargs.get("device"), "type", "cpu") == "cuda":
@@ -123,9 +130,8 @@ class Recorder(TorchDispatchMode):
         names: list[str] = []
         read: list[Tensor] = []
         for argument, item in given.items():
-            for tensor in _tensors(item):
-                spec = values.spec(tensor, "constant")
-                inputs.append(spec)
+            for tensor in (item,) if isinstance(item, Tensor) else _tensors(item) if isinstance(item, (list, tuple)) else ():
+                inputs.append(values.spec(tensor, "constant"))
                 names.append(argument)
                 read.append(tensor)
         specs = [values.spec(tensor) for tensor in outputs]
