@@ -110,6 +110,14 @@ def test_arguments_reach_nested_configurations() -> None:
     assert sum(path.startswith("vision_model") for path in layers) == 2
 
 
+def test_fewer_layers_need_fewer_layer_types(tmp_path: Path) -> None:
+    spec = "hf:qwen3(num_hidden_layers=6, hidden_size=64, intermediate_size=96, num_attention_heads=4)"
+    fields = parse(spec).build().model.config.to_dict()
+    assert len(fields["layer_types"]) == 6
+    config_file(tmp_path, {**fields, "architectures": ["Qwen3ForCausalLM"]})
+    assert len(parse(f"hf:{tmp_path}(num_hidden_layers=2)").build().model.model.layers) == 2
+
+
 def test_a_cache_is_kept_only_where_asked() -> None:
     plain, cached = (parse(f"hf:gpt2({arguments})").build().model for arguments in ("n_layer=1", "n_layer=1, use_cache=True"))
     assert (plain.config.use_cache, cached.config.use_cache) == (False, True)
@@ -283,7 +291,7 @@ def test_a_model_that_must_run_for_real_loses_layers_until_it_fits(monkeypatch: 
 def test_a_trace_says_that_its_model_was_shrunk(monkeypatch: pytest.MonkeyPatch) -> None:
     # Durations of sounds, which decide how long they are, come from an activation.
     spec = "hf:vits(hidden_size=32, num_attention_heads=2, ffn_dim=64, upsample_initial_channel=64, flow_size=32)"
-    monkeypatch.setattr(weightless, "memory_bytes", lambda: 10e6)
+    monkeypatch.setattr(weightless, "memory_bytes", lambda: 12e6)
     trace = trace_spec(spec, "8:int64", cache=False)
     assert trace.run == "real"
     assert any(note.startswith("shrunk from 6 to ") for note in trace.notes)
