@@ -1,0 +1,1 @@
+"""What scripts/survey is made of: the sets of models, the published counts, and the page."""
