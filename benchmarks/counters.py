@@ -13,37 +13,29 @@ from __future__ import annotations
 
 import argparse
 import contextlib
-import importlib.util
 import inspect
 import io
 import json
 import math
 import os
+import runpy
 import subprocess
 import sys
 import time
 import warnings
+from collections import Counter
 from collections.abc import Callable, Iterator
-from importlib.metadata import PackageNotFoundError, version
 from pathlib import Path
+from statistics import geometric_mean
 from typing import Any, NamedTuple
 
 CASES = Path(__file__).parents[1] / "tests" / "cases"
-TORCHVISION = (
+MODELS = (
     "resnet18", "resnet50", "mobilenet_v2", "mobilenet_v3_small", "efficientnet_b0", "vgg11", "densenet121", "vit_b_16", "swin_t",
-    "convnext_tiny", "regnet_y_400mf", "shufflenet_v2_x1_0",
+    "convnext_tiny", "regnet_y_400mf", "shufflenet_v2_x1_0", "timm:vit_tiny_patch16_224", "timm:ghostnet_100", "timm:mixer_s32_224",
+    "timm:levit_128s", "timm:coat_lite_tiny",
 )  # fmt: skip
-TIMM = ("vit_tiny_patch16_224", "ghostnet_100", "mixer_s32_224", "levit_128s", "coat_lite_tiny")
-TOO_FEW = 5e-3
-"""Seconds below which a run is repeated more often."""
-
-
-class Peer(NamedTuple):
-    """A counter: what pip installs, and which of its distributions has its version."""
-
-    requirements: tuple[str, ...]
-    macs: Callable[[Any, tuple[Any, ...], dict[str, Any]], float]
-    """Of ``model(*inputs, **kwargs)``."""
+TOO_FEW = 5e-3  # seconds below which a run is repeated more often
 
 
 def by_modelstat(model: Any, inputs: tuple[Any, ...], kwargs: dict[str, Any]) -> float:
@@ -78,8 +70,7 @@ def by_thop(model: Any, inputs: tuple[Any, ...], kwargs: dict[str, Any]) -> floa
 def by_ptflops(model: Any, inputs: tuple[Any, ...], kwargs: dict[str, Any]) -> float:
     from ptflops import get_model_complexity_info
 
-    names = list(inspect.signature(model.forward).parameters)
-    given = {**dict(zip(names, inputs, strict=False)), **kwargs}
+    given = {**dict(zip(inspect.signature(model.forward).parameters, inputs, strict=False)), **kwargs}
     return float(get_model_complexity_info(model, (1,), print_per_layer_stat=False, as_strings=False, input_constructor=lambda _: given)[0])
 
 
@@ -96,16 +87,17 @@ def by_torchinfo(model: Any, inputs: tuple[Any, ...], kwargs: dict[str, Any]) ->
     return float(torchinfo.summary(model, input_data=list(inputs), verbose=0, **kwargs).total_mult_adds)
 
 
-PEERS = {
-    "modelstat": Peer((), by_modelstat),
-    "FlopCounterMode": Peer((), by_flop_counter_mode),
-    "ultralytics-thop": Peer(("ultralytics-thop",), by_thop),
-    "fvcore": Peer(("fvcore",), by_fvcore),
-    "thop": Peer(("thop",), by_thop),
-    "ptflops": Peer(("ptflops",), by_ptflops),
-    "calflops": Peer(("calflops", "accelerate"), by_calflops),
-    "torchinfo": Peer(("torchinfo",), by_torchinfo),
+PEERS: dict[str, tuple[tuple[str, ...], Callable[[Any, tuple[Any, ...], dict[str, Any]], float]]] = {
+    "modelstat": ((), by_modelstat),
+    "FlopCounterMode": ((), by_flop_counter_mode),
+    "ultralytics-thop": (("ultralytics-thop",), by_thop),
+    "fvcore": (("fvcore",), by_fvcore),
+    "thop": (("thop",), by_thop),
+    "ptflops": (("ptflops",), by_ptflops),
+    "calflops": (("calflops", "accelerate"), by_calflops),
+    "torchinfo": (("torchinfo",), by_torchinfo),
 }
+"""Counter -> what pip installs for it, and its MACs of ``model(*inputs, **kwargs)``."""
 
 
 def called_with(model: Any, kwargs: dict[str, Any]) -> Any:
@@ -115,21 +107,21 @@ def called_with(model: Any, kwargs: dict[str, Any]) -> Any:
     from torch import nn
 
     class Called(nn.Module):
-        def __init__(self) -> None:
-            super().__init__()
-            self.model = model
+        model: Any
 
         def forward(self, *inputs: Any) -> Any:
             return self.model(*inputs, **kwargs)
 
-    return Called()
+    around = Called()
+    around.model = model
+    return around
 
 
 class Subject(NamedTuple):
-    """A model to count: how it is built, and the right MACs (None: by torch, without weights)."""
+    """A model to count: how it is built, with or without weights, and the right MACs (None: by torch, without weights)."""
 
     name: str
-    build: Callable[[], tuple[Any, tuple[Any, ...], dict[str, Any]]]
+    build: Callable[[bool], tuple[Any, tuple[Any, ...], dict[str, Any]]]
     macs: int | None
 
 
@@ -137,35 +129,23 @@ def subjects(real: bool) -> Iterator[Subject]:
     """The cases, or the real models."""
     import torch
 
-    if real:
-        for library, names in (("torchvision", TORCHVISION), ("timm", TIMM)):
-            for name in names if importlib.util.find_spec(library) else ():
+    from modelstat.sources import parse
 
-                def build(library: str = library, name: str = name) -> tuple[Any, tuple[Any, ...], dict[str, Any]]:
-                    torch.manual_seed(0)
-                    if library == "timm":
-                        import timm
+    for name in MODELS if real else ():
 
-                        return timm.create_model(name).eval(), (torch.zeros(1, 3, 224, 224),), {}
-                    import torchvision
+        def build(weights: bool, name: str = name) -> tuple[Any, tuple[Any, ...], dict[str, Any]]:
+            made = parse(name).build(None, 1, weights=weights)
+            return made.model, tuple(torch.zeros(given.shape, device="cpu" if weights else "meta") for given in made.args), {}
 
-                    return getattr(torchvision.models, name)().eval(), (torch.zeros(1, 3, 224, 224),), {}
+        yield Subject(name, build, None)
+    for path in () if real else sorted(CASES.glob("*.py")):
+        case = runpy.run_path(str(path))
 
-                yield Subject(f"{library}:{name}", build, None)
-        return
-    for path in sorted(CASES.glob("*.py")):
-        spec = importlib.util.spec_from_file_location(path.stem, path)
-        assert spec is not None
-        assert spec.loader is not None
-        case = importlib.util.module_from_spec(spec)
-        spec.loader.exec_module(case)
-
-        def built(case: Any = case) -> tuple[Any, tuple[Any, ...], dict[str, Any]]:
+        def built(weights: bool, case: dict[str, Any] = case) -> tuple[Any, tuple[Any, ...], dict[str, Any]]:
             torch.manual_seed(0)
-            model, inputs = case.build()
-            return model, inputs, getattr(case, "KWARGS", {})
+            return *case["build"](), case.get("KWARGS", {})
 
-        yield Subject(path.stem, built, case.EXPECT["macs"])
+        yield Subject(path.stem, built, case["EXPECT"]["macs"])
 
 
 def reference(subject: Subject) -> int:
@@ -174,23 +154,12 @@ def reference(subject: Subject) -> int:
         return subject.macs
     import torch
 
-    model, inputs, kwargs = subject.build()
+    model, inputs, kwargs = subject.build(False)
     torch.backends.mha.set_fastpath_enabled(False)
     with torch.no_grad():
-        macs = by_flop_counter_mode(without_weights(model), tuple(tensor.to("meta") for tensor in inputs), kwargs)
+        macs = by_flop_counter_mode(model.to("meta"), inputs, kwargs)
     torch.backends.mha.set_fastpath_enabled(True)
     return round(macs)
-
-
-def without_weights(model: Any) -> Any:
-    """The model on the meta device, with tensors that are no parameters or buffers as well."""
-    import torch
-
-    for module in model.modules():
-        for name, value in vars(module).items():
-            if isinstance(value, torch.Tensor):
-                setattr(module, name, value.to("meta"))
-    return model.to("meta")
 
 
 def belongings(model: Any) -> dict[str, Any]:
@@ -217,13 +186,13 @@ def measure(name: str, real: bool, runs: int) -> Iterator[dict[str, Any]]:
     import torch
 
     torch.set_num_threads(1)
-    count = PEERS[name].macs
+    count = PEERS[name][1]
     for subject in subjects(real):
         row: dict[str, Any] = {"subject": subject.name, "right": reference(subject)}
         try:
             with quiet():
-                count(*subject.build())
-                model, inputs, kwargs = subject.build()
+                count(*subject.build(True))
+                model, inputs, kwargs = subject.build(True)
                 before = belongings(model)
                 row["macs"] = count(model, inputs, kwargs)
             after = belongings(model)
@@ -231,7 +200,7 @@ def measure(name: str, real: bool, runs: int) -> Iterator[dict[str, Any]]:
             best = math.inf
             repeats = float(runs)
             while repeats > 0:
-                model, inputs, kwargs = subject.build()
+                model, inputs, kwargs = subject.build(True)
                 with quiet():
                     start = time.process_time()
                     count(model, inputs, kwargs)
@@ -253,41 +222,22 @@ def quiet() -> Iterator[None]:
 
 def run(name: str, directory: Path | None, real: bool, runs: int) -> list[dict[str, Any]] | str:
     """The rows of one counter, from a process of its own; or why there are none."""
-    paths = [str(Path(__file__).parents[1]), *([str(directory / name)] if directory else [])]
-    environment = {**os.environ, "PYTHONPATH": os.pathsep.join(reversed(paths)), "OMP_NUM_THREADS": "1"}
+    paths = [*([str(directory / name)] if directory else []), str(Path(__file__).parents[1])]
+    environment = {**os.environ, "PYTHONPATH": os.pathsep.join(paths), "OMP_NUM_THREADS": "1"}
     command = [sys.executable, "-W", "ignore", __file__, "--counter", name, "--runs", str(runs), *(["--real"] if real else [])]
     finished = subprocess.run(command, env=environment, capture_output=True, text=True, check=False)
     if finished.returncode:
         return (finished.stderr.strip().splitlines() or ["no message"])[-1]
-    rows: list[dict[str, Any]] = json.loads(finished.stdout.splitlines()[-1])
-    return rows
+    return list(json.loads(finished.stdout.splitlines()[-1]))
 
 
 def install(directory: Path) -> None:
     """Each peer into a directory of its own: thop and ultralytics-thop have one package name between them."""
-    for name, peer in PEERS.items():
-        if peer.requirements and not (directory / name).exists():
+    for name, (requirements, _) in PEERS.items():
+        if requirements and not (directory / name).exists():
             command = [sys.executable, "-m", "pip", "install", "--quiet", "--no-deps", "--target", str(directory / name)]
-            if subprocess.run([*command, *peer.requirements], check=False, capture_output=True).returncode:
+            if subprocess.run([*command, *requirements], check=False, capture_output=True).returncode:
                 print(f"{name} could not be installed")
-
-
-def geometric_mean(values: list[float]) -> float:
-    return math.exp(sum(map(math.log, values)) / len(values)) if values else math.nan
-
-
-def release(name: str, directory: Path | None) -> str:
-    """The version of a counter."""
-    if name == "FlopCounterMode":
-        name = "torch"
-    for found in (directory / name).glob("*.dist-info") if directory and (directory / name).is_dir() else ():
-        package, _, rest = found.name.removesuffix(".dist-info").rpartition("-")
-        if package.replace("_", "-") == name:
-            return rest
-    try:
-        return version(name)
-    except PackageNotFoundError:
-        return ""
 
 
 def main() -> None:
@@ -302,53 +252,46 @@ def main() -> None:
     if given.counter:
         print(json.dumps(list(measure(given.counter, given.real, given.runs))))
         return
-    directory = given.install or given.peers
     if given.install:
         install(given.install)
     chosen = dict.fromkeys((*given.only, "fvcore"))
-    tables = {real: {name: run(name, directory, real, given.runs) for name in chosen} for real in (False, True)}
+    tables = {real: {name: run(name, given.install or given.peers, real, given.runs) for name in chosen} for real in (False, True)}
     for real, table in tables.items():
-        report("real models" if real else "cases", table, directory)
+        report("real models" if real else "cases", table)
     slowest(tables)
 
 
-def report(title: str, table: dict[str, list[dict[str, Any]] | str], directory: Path | None) -> None:
+def report(title: str, table: dict[str, list[dict[str, Any]] | str]) -> None:
     """One line a counter."""
     fvcore = table["fvcore"]
     base = {row["subject"]: row["seconds"] for row in fvcore if "seconds" in row} if isinstance(fvcore, list) else {}
-    print(f"\n{title:<28} exact  other  crash    seconds  x fvcore (mean, most)  left behind")
+    print(f"\n{title:<18} exact  other  crash    seconds  x fvcore (mean, most)  left behind")
     for name, rows in table.items():
-        label = f"{name} {release(name, directory)}"
         if isinstance(rows, str):
-            print(f"{label:<28} did not run: {rows}")
+            print(f"{name:<18} did not run: {rows}")
             continue
         exact = sum(row.get("macs") == row["right"] for row in rows)
         crashed = sum("crash" in row for row in rows)
         ratios = [row["seconds"] / base[row["subject"]] for row in rows if "seconds" in row and row["subject"] in base]
         seconds = sum(row.get("seconds", 0.0) for row in rows)
-        left: dict[str, int] = {}
-        for row in rows:
-            for kind in row.get("left", ()):
-                left[kind] = left.get(kind, 0) + 1
+        left = Counter(kind for row in rows for kind in row.get("left", ()))
         texts = ", ".join(f"{kind} of {models}" for kind, models in left.items()) or "nothing"
-        most = max(ratios, default=math.nan)
-        counts = f"{exact:5}  {len(rows) - exact - crashed:5}  {crashed:5}"
-        print(f"{label:<28} {counts}  {seconds:9.3f}  {geometric_mean(ratios):13.2f} {most:8.2f}  {texts}")
+        times = f"{seconds:9.3f}  {geometric_mean(ratios or [math.nan]):13.2f} {max(ratios, default=math.nan):8.2f}"
+        print(f"{name:<18} {exact:5}  {len(rows) - exact - crashed:5}  {crashed:5}  {times}  {texts}")
 
 
 def slowest(tables: dict[bool, dict[str, list[dict[str, Any]] | str]]) -> None:
-    """The models on which modelstat compares worst with fvcore, and those that it does not count exactly."""
+    """The models on which modelstat compares worst with fvcore."""
     rows: list[tuple[float, str, float, float]] = []
     for table in tables.values():
         ours, theirs = table.get("modelstat"), table["fvcore"]
         if not isinstance(ours, list) or not isinstance(theirs, list):
             continue
         for one, other in zip(ours, theirs, strict=True):
-            if one.get("macs") != one["right"]:
-                print(f"modelstat is not exact on {one['subject']}: {one.get('macs', one.get('crash'))}, right is {one['right']}")
             if "seconds" in one and "seconds" in other:
                 rows.append((one["seconds"] / other["seconds"], one["subject"], one["seconds"], other["seconds"]))
-    print(f"\nmodelstat over fvcore, all models: geometric mean {geometric_mean([row[0] for row in rows]):.2f}")
+    if rows:
+        print(f"\nmodelstat over fvcore, all models: geometric mean {geometric_mean([row[0] for row in rows]):.2f}")
     for ratio, name, ours_seconds, their_seconds in sorted(rows, reverse=True)[:10]:
         print(f"  {ratio:5.2f}  {name:<36} {ours_seconds * 1e3:9.2f} ms over {their_seconds * 1e3:9.2f} ms")
 

@@ -14,6 +14,9 @@ from modelstat.records import Module, Trace
 from modelstat.report.grid import printable
 from modelstat.report.torchstat_layers import counts
 
+COUNTED = ("MAdd", "Flops", "MemRead(B)", "MemWrite(B)")
+"""The columns that torchstat counts by a formula per layer type."""
+
 
 class TorchstatRow(msgspec.Struct, frozen=True):
     """One layer without children, at its last call. Shapes are without the batch; ``memory`` is the bytes of its output.
@@ -93,12 +96,8 @@ def _row(
     item = next((spec.item_bytes for index in ran for spec in trace.ops[index].inputs if spec.is_floating), 4)
     known = counts(module, inputs, outputs) if called else None
     true = _true([costs[index] for index in ran])
-    listed = {
-        "MAdd": known.madd if known else 0,
-        "Flops": known.flops if known else 0,
-        "MemRead(B)": _bytes(known.read, item) if known else 0,
-        "MemWrite(B)": _bytes(known.write, item) if known else 0,
-    }
+    values = (known.madd, known.flops, _bytes(known.read, item), _bytes(known.write, item)) if known else (0, 0, 0, 0)
+    listed = dict(zip(COUNTED, values, strict=True))
     madd, flops, read, write = (count or 0 for count in listed.values())
     true_values = (better if count is None else count for count, better in zip(listed.values(), true, strict=True))
     true_madd, true_flops, true_read, true_write = true_values
@@ -153,8 +152,8 @@ def _notes(trace: Trace, costs: Sequence[Cost], rows: Sequence[TorchstatRow]) ->
     notes = []
     types = dict.fromkeys(row.type for row in rows if row.unknown)
     if types:
-        notes.append(f"* not known to torchstat, zero in its total: {', '.join(map(printable, types))}")
-    idle = [row.name for row in rows if not row.called]
+        notes.append(f"* a true value, not known to torchstat and zero in its total: {', '.join(map(printable, types))}")
+    idle = [row.name for row in rows if not row.called and not row.type.endswith("(TorchScript)")]
     if idle:
         notes.append(f"never called: {', '.join(map(printable, idle))}")
     outside = [cost for op, cost in zip(trace.ops, costs, strict=True) if not trace.modules[op.module].leaf and not op.view]
@@ -173,7 +172,7 @@ def render(report: TorchstatReport, file: TextIO) -> None:
 
     timed = bool(report.rows) and report.rows[0].duration is not None
     whole = sum(row.duration or 0.0 for row in report.rows)
-    heads = ["module name", "input shape", "output shape", "params", "memory(MB)", "MAdd", "Flops", "MemRead(B)", "MemWrite(B)"]
+    heads = ["module name", "input shape", "output shape", "params", "memory(MB)", *COUNTED]
     heads += ["duration[%]"] * timed + ["MemR+W(B)"]
     lines = []
     for row in report.rows:
@@ -201,14 +200,15 @@ def render(report: TorchstatReport, file: TextIO) -> None:
 
 
 def _numbers(row: TorchstatRow | TorchstatTotals, shares: list[str]) -> list[str]:
-    memory = f"{row.memory / 2**20:.2f}"
-    return [
-        f"{row.params:,}",
-        memory,
-        *(f"{value:,}" for value in (row.madd, row.flops, row.read, row.write)),
-        *shares,
-        f"{row.read + row.write:,}",
-    ]
+    """The numbers of a line; what torchstat does not know of a layer is its true value, with a mark."""
+    cells = [f"{value:,}" for value in (row.madd, row.flops, row.read, row.write)]
+    moved = f"{row.read + row.write:,}"
+    if isinstance(row, TorchstatRow) and row.unknown:
+        true = (row.true_madd, row.true_flops, row.true_read, row.true_write)
+        marked = [f"{value:,}*" if name in row.unknown else cell for name, value, cell in zip(COUNTED, true, cells, strict=True)]
+        moved = moved if marked[2:] == cells[2:] else f"{row.true_read + row.true_write:,}*"
+        cells = marked
+    return [f"{row.params:,}", f"{row.memory / 2**20:.2f}", *cells, *shares, moved]
 
 
 def _shape(shape: tuple[int, ...]) -> str:

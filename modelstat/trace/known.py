@@ -43,7 +43,7 @@ class KnownValues:
     """
 
     def __init__(self, call: Callable[..., Any]) -> None:
-        self._call = call
+        self.call = call
         self.assumes = False
         """Whether a choice by unknown scores is assumed to be spread evenly, so that a mixture of experts needs no values."""
         self.assumed = 0
@@ -69,7 +69,7 @@ class KnownValues:
         tensors = list(_tensors((*args, *kwargs.values())))
         known = sum(self.value(tensor) is not None for tensor in tensors)
         if known < len(tensors) and func not in FILLS:
-            made = self._run_partly_known(func, args, kwargs) if known else self._call(func, args, kwargs)
+            made = self._run_partly_known(func, args, kwargs) if known else self.call(func, args, kwargs)
             if self.assumes and func in CHOICES:
                 place = 2 if func is aten.topk.default else 1  # topk(input, k, dim), argmax(input, dim)
                 dim = args[place] if len(args) > place else kwargs.get("dim", -1)
@@ -77,9 +77,9 @@ class KnownValues:
             return made
         if SHAPED_BY_VALUES & set(func.tags):
             real = self._run_real(func, args, kwargs)
-            made = _mapped(real[0], lambda twin: _like(twin, tensors[0].device)) if real else self._call(func, args, kwargs)
+            made = _mapped(real[0], lambda twin: _like(twin, tensors[0].device)) if real else self.call(func, args, kwargs)
         else:
-            made = self._call(func, args, kwargs)
+            made = self.call(func, args, kwargs)
             small = all(tensor.numel() <= LIMIT for tensor in _tensors((made,)))
             real = self._run_real(func, args, kwargs) if small else ()
         if real:
@@ -122,7 +122,7 @@ class KnownValues:
             with _disable_current_modes():
                 count = int(mask.broadcast_to(torch.broadcast_shapes(mask.shape, args[0].shape)).sum())
             return args[0].new_empty((count,))
-        return self._call(func, args, kwargs)
+        return self.call(func, args, kwargs)
 
     def _positions(self, index: Tensor | None) -> tuple[Tensor | None, ...]:
         """A known mask as one tensor of positions for each of its axes; any other index as it is."""

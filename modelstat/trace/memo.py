@@ -130,10 +130,10 @@ def _describe(values: Any, parts: list[Any]) -> bool:
     for value in values:
         kind = type(value)
         if kind is FakeTensor:
-            # A conjugated or negated view looks like its base; a constant has values that the mode follows.
-            if value.constant is not None or value.layout is not torch.strided or value.is_complex() or value.is_neg():
+            # A negated view looks like its base, as does a conjugated one; a constant has values that the mode follows.
+            if value.constant is not None or value.layout is not torch.strided or value.is_neg():
                 return False
-            parts += (value.shape, value.stride(), value.storage_offset(), value.dtype, value.device)
+            parts += (value.shape, value.stride(), value.storage_offset(), value.dtype, value.device, value.is_conj())
         elif value is None:
             parts.append(None)
         elif kind in SCALARS:

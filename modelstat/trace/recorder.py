@@ -81,7 +81,7 @@ class Recorder(TorchDispatchMode):
     def __torch_dispatch__(self, func: Any, types: Any, args: Any = (), kwargs: Any = None) -> Any:
         kwargs = kwargs or {}
         if self._suspended:
-            return func(*args, **kwargs)
+            return func(*args, **kwargs) if self.known is None else self.known.call(func, args, kwargs)
         for kind in types:
             if kind is not FakeTensor and _made_of_tensors(kind):
                 return NotImplemented  # its own dispatch comes first, and calls ops on what it is made of

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import ctypes
 import gc
 import logging
 import random
@@ -92,8 +93,7 @@ def uncollected() -> Iterator[None]:
 def preserved_globals() -> Iterator[None]:
     """Puts back torch's switches (:data:`SWITCHES`) and default device, its RNG, Python's and numpy's."""
     rng, python_rng = torch.get_rng_state(), random.getstate()
-    numpy_random = sys.modules.get("numpy.random")  # numpy itself loads it when it is first asked for
-    numpy_rng = numpy_random.get_state() if numpy_random is not None else None
+    restore_numpy = _numpy_rng()
     deterministic, warn_only = torch.are_deterministic_algorithms_enabled(), torch.is_deterministic_algorithms_warn_only_enabled()
     switches = [(read(), read, write) for read, write in SWITCHES]
     device = _default_device()
@@ -102,8 +102,7 @@ def preserved_globals() -> Iterator[None]:
     finally:
         torch.set_rng_state(rng)
         random.setstate(python_rng)
-        if numpy_random is not None:
-            numpy_random.set_state(numpy_rng)
+        restore_numpy()
         torch.use_deterministic_algorithms(deterministic, warn_only=warn_only)
         for value, read, write in switches:
             if read() != value:
@@ -111,6 +110,33 @@ def preserved_globals() -> Iterator[None]:
         if _default_device() != device:
             torch.set_default_device(device)
 
+
+def _numpy_rng() -> Callable[[], None]:
+    """Remembers numpy's random state, and returns what puts it back.
+
+    Setting it takes as long as walking a small model, so its memory is looked at first; but for a number that is kept for the next call
+    of a normal distribution, all of the state is there.
+    """
+    numpy = sys.modules.get("numpy.random")  # numpy itself loads it when it is first asked for
+    if numpy is None:
+        return lambda: None
+    before, generator = numpy.get_state(), numpy.get_bit_generator()
+
+    def memory() -> bytes | None:
+        plain = type(generator) is numpy.MT19937 and not before[3]
+        return ctypes.string_at(generator.ctypes.state_address, MT19937_BYTES) if plain else None
+
+    known = memory()
+
+    def restore() -> None:
+        if known is None or numpy.get_bit_generator() is not generator or memory() != known:
+            numpy.set_state(before)
+
+    return restore
+
+
+MT19937_BYTES = 4 * 624 + 4
+"""The words of the generator's state, and its position in them."""
 
 SWITCHES: tuple[tuple[Callable[[], Any], Callable[[Any], Any]], ...] = (
     (torch.get_default_dtype, torch.set_default_dtype),

@@ -78,7 +78,8 @@ def _differences(result: Result) -> list[str]:
     table = []
     for spec, verdict in different.items():
         name = spec.partition(":")[2]
-        table.append(f"| `{name}` | {verdict.reason} | {known.get(name, '')} |")
+        reason = known.get(name.partition(" ")[0], "")
+        table.append(f"| {name} | {verdict.reason} | {reason} |")
     return ["", f"## {result.name}: counts that differ", "", "| model | difference | reason |", "|---|---|---|", *table]
 
 

@@ -7,6 +7,7 @@ from pathlib import Path
 from typing import Any, NamedTuple
 
 from modelstat.api import trace_spec
+from modelstat.cost.registry import costs
 from modelstat.sources.spec import parse_spec
 from modelstat.sweeping.row import Row
 from zoo_survey.sets import read
@@ -48,31 +49,30 @@ def torchvision_verdicts(rows: list[Row]) -> dict[str, Verdict]:
 
 
 def timm_verdicts(rows: list[Row], measured: Path) -> dict[str, Verdict]:
-    """Against ``params_m`` and ``gmacs`` of a file of measured models, where it has the model at the size that we traced."""
+    """Against ``params_m`` and ``gmacs`` of a file of measured models, at every size that it has a model at."""
+    known = {row.spec for row in rows}
     published: dict[tuple[str, str], tuple[float, float]] = {}
     if measured.is_file():
         with measured.open(encoding="utf-8") as file:
             for line in csv.DictReader(file):
-                if line["source"] == "timm" and line["params_m"] and line["gmacs"]:
-                    published[line["model"], f"1x{line['input']}"] = (float(line["params_m"]), float(line["gmacs"]))
+                if line["source"] == "timm" and line["model"] in known and line["params_m"] and line["gmacs"]:
+                    published[line["model"], line["input"]] = (float(line["params_m"]), float(line["gmacs"]))
+    default = {row.spec: row.shapes for row in rows}
     verdicts = {}
-    for row in rows:
-        if (row.spec, row.shapes or "") in published:
-            verdicts[row.spec] = _timm_verdict(row, *published[row.spec, row.shapes or ""])
+    for (spec, size), counts in sorted(published.items()):
+        at_default = default[spec] == f"1x{size}"
+        verdicts[spec if at_default else f"{spec} at {size}"] = _timm_verdict(spec, None if at_default else size, *counts)
     return verdicts
 
 
-def _timm_verdict(row: Row, params_m: float, gmacs: float) -> Verdict:
-    ours = (row.params or 0) / 1e6
+def _timm_verdict(spec: str, size: str | None, params_m: float, gmacs: float) -> Verdict:
+    trace = trace_spec(spec, size)
+    params = sum(parameter.elements for parameter in trace.parameters if parameter.kind == "parameter") / 1e6
     # Two decimals are published.
-    if abs(ours - params_m) > max(PARAMS_SHARE * params_m, 0.0051):
-        return Verdict(False, f"params {ours:.2f} M, published {params_m:.2f} M")
-    counted = ((row.macs or 0) + 2 * batch_norm_elements(row.spec)) / 1e9
+    if abs(params - params_m) > max(PARAMS_SHARE * params_m, 0.0051):
+        return Verdict(False, f"params {params:.2f} M, published {params_m:.2f} M")
+    batch_norm = sum(2 * op.outputs[0].elements for op in trace.ops if "batch_norm" in op.name)
+    counted = (sum(cost.macs for cost in costs(trace)) + batch_norm) / 1e9
     if abs(counted - gmacs) > max(GMACS_SHARE * gmacs, 0.0051):
         return Verdict(False, f"{counted:.2f} GMACs with BatchNorm, published {gmacs:.2f}")
     return Verdict(True)
-
-
-def batch_norm_elements(spec: str) -> int:
-    """Elements that BatchNorm layers yield, from the cached trace."""
-    return sum(op.outputs[0].elements for op in trace_spec(spec).ops if "batch_norm" in op.name)

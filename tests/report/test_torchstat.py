@@ -141,6 +141,8 @@ def test_what_torchstat_leaves_out_is_in_the_second_total_or_said() -> None:
     assert report.complete.madd == report.total.madd + 4 * 4 + costs(walked)[-1].madd
     assert report.complete.flops == report.total.flops + 4 * 4, "a sigmoid is 4 operations per element"
     assert report.complete.read == report.total.read + 4 * 4
+    leaky = next(line for line in text(report).splitlines() if line.startswith("2 *")).split()
+    assert [cell.endswith("*") for cell in leaky[-5:]] == [True, False, False, False, False], "torchstat knows all but its MAdd"
     outside = torchstat_rows(*net_trace())
     assert any(note.startswith("not in this table: 1 ops outside of layers") for note in outside.notes)
 
@@ -201,7 +203,10 @@ def test_unknown_layers_are_marked() -> None:
     shown = text(report)
     assert "block.conv *" in shown
     assert "total with *" in shown
-    assert "* not known to torchstat, zero in its total: Conv2d, ReLU" in shown
+    assert "* a true value, not known to torchstat and zero in its total: Conv2d, ReLU" in shown
+    (line,) = (line for line in shown.splitlines() if line.startswith("block.conv *"))
+    true = (work[0].madd, work[0].flops - work[0].macs, work[0].read, work[0].write, work[0].bytes)
+    assert line.split()[-5:] == [f"{value:,}*" for value in true]
     assert report.total.madd == 0
     assert report.complete.madd == work[0].madd + work[1].madd
     assert report.complete.flops == work[0].flops - work[0].macs + work[1].flops

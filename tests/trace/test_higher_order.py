@@ -8,7 +8,8 @@ from torch import Tensor, nn
 from torch.nn.attention.flex_attention import create_block_mask, flex_attention
 
 from modelstat.cost.registry import costs
-from modelstat.trace.capture import capture
+from modelstat.trace.capture import _Run, capture
+from modelstat.trace.precision import precision
 
 
 class Flex(nn.Module):
@@ -48,3 +49,10 @@ def test_cond_on_a_known_predicate_is_the_branch_it_takes(ids: list[int], macs: 
     trace = capture(Branching(), (torch.tensor(ids), torch.empty(5, 4, device="meta")))
     assert trace.run == "fake"
     assert sum(cost.macs for cost in costs(trace)) == macs
+
+
+def test_a_real_run_records_flex_attention_as_one_op_too() -> None:
+    inputs = tuple(torch.randn(1, 2, 128, 16) for _ in range(3))
+    trace = _Run(Flex(), inputs, {}, "flex", precision("fp32"), None, (), None).real(None, "a test asks for it")
+    assert [op.name for op, cost in zip(trace.ops, costs(trace), strict=True) if cost.macs] == ["modelstat::flex_attention"]
+    assert sum(cost.macs for cost in costs(trace)) == 2 * 128 * 128 * (16 + 16)
