@@ -125,6 +125,10 @@ def sweep(
     batch: int | Sequence[int | None] | None = None,
     precision: str | Sequence[str | None] | None = None,
     gpu: str | Gpu | Sequence[str | Gpu] | None = None,
+    mode: str = "eager",
+    host: str | float = "typical",
+    channels_last: bool = False,
+    cuda_graph: bool = False,
     workers: int | None = None,
     scheduler: str | None = None,
     output: str | Path | None = None,
@@ -146,6 +150,10 @@ def sweep(
         batch: one batch or several, prepended to inputs that are given by shape.
         precision: as for :func:`analyze`, one or several.
         gpu: as for :func:`analyze`, one or several.
+        mode: eager or compile, for the predicted times.
+        host: fast, typical, slow, or the microseconds that the host needs to issue an op.
+        channels_last: images with their channels innermost.
+        cuda_graph: one launch for all kernels.
         workers: processes on this machine, by default one per core.
         scheduler: the address of a Dask cluster to use instead, ``"tcp://HOST:PORT"``.
         output: the Parquet file to write; by default one that vanishes with the sweep.
@@ -162,13 +170,15 @@ def sweep(
     """
     from pathlib import Path
 
+    from modelstat.predict.execution import parse_execution
     from modelstat.sweeping.grid import Grid
     from modelstat.sweeping.patterns import expand
     from modelstat.sweeping.progress import progress as shown
     from modelstat.sweeping.sweep import Settings, Sweep
 
+    execution = parse_execution(mode, str(host), channels_last=channels_last, cuda_graph=cuda_graph)
     models = expand([specs] if isinstance(specs, str) else list(specs))
-    grid = Grid(models, _several(inputs), _several(batch), _several(precision), _gpus(gpu), layers)
+    grid = Grid(models, _several(inputs), _several(batch), _several(precision), _gpus(gpu), layers, execution)
     settings = Settings(workers=workers, scheduler=scheduler, timeout=timeout, memory=memory, cache=cache)
     path = None if output is None else Path(output)
     return Sweep(grid, path, settings, resume=resume, overwrite=overwrite, progress=shown() if progress else None)
