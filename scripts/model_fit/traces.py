@@ -17,10 +17,15 @@ def spec_of(model: str, source: str, configs: Path) -> str:
     """
     origin, _, name = model.partition(":")
     if origin == "config":
-        return f"hf:{configs / name}.json(attn_implementation='eager')"
+        return f"hf:{configs.resolve() / name}.json(attn_implementation='eager')"
     if origin == "timm" and source == "timm":
         return f"{model}(fast_norm=True)"
     return model
+
+
+def walked(batch: int) -> tuple[int, ...]:
+    """The batches that are walked for a row's: two stand for all others."""
+    return (batch,) if batch in (1, LOW) else (LOW, HIGH)
 
 
 class Traces:
@@ -33,7 +38,7 @@ class Traces:
 
     def at(self, batch: int) -> Trace:
         """The trace at a batch. Raises ModelstatError."""
-        if batch in (1, LOW):
+        if walked(batch) == (batch,):
             return self._walk(batch)
         if self._pair is None and not self._refused:
             try:
