@@ -19,6 +19,7 @@ if TYPE_CHECKING:
 
     from modelstat.analysis import Analysis
     from modelstat.hardware.gpu import Gpu
+    from modelstat.predict.measured import Row as MeasuredRow
     from modelstat.records import Trace
     from modelstat.sources import Source
     from modelstat.sources.source import Built
@@ -76,14 +77,14 @@ def analyze(
             raise InputError(f"{model}: inputs of a model spec are given by shape, such as '3x224x224'")
         if kwargs:
             raise InputError(f"{model}: keyword arguments of a model spec are given in inputs, such as 'mask=128:bool'")
-        trace = trace_spec(model, inputs, batch, precision)
+        trace = trace_spec(model, inputs, batch, precision, channels_last=execution.walks_channels_last)
         step = trace_spec(model, inputs, batch, precision, training=True) if training else None
     else:
-        trace = _trace_module(model, inputs, kwargs, precision, batch)
+        trace = _trace_module(model, inputs, kwargs, precision, batch, channels_last=execution.walks_channels_last)
         step = _trace_module(model, inputs, kwargs, precision, batch, training=True) if training else None
     ratio = None
     if measured is not None:
-        ratio = correction(measured, trace, execution, lambda row: trace_spec(row.model, row.input, row.batch, row.precision))
+        ratio = correction(measured, trace, execution, _trace_row)
     both = (step, training) if step and training else None
     analysis = Analysis.from_trace(trace, gpus, training=both, execution=execution, measured=ratio)
     analysis.require_peak()
@@ -103,6 +104,7 @@ def stat(
     from modelstat.cost.registry import costs
     from modelstat.measure.durations import leaf_durations
     from modelstat.report.torchstat import render, torchstat_rows
+    from modelstat.trace.capture import capture
 
     if query_granularity != 1:
         raise UsageError(f"query_granularity {query_granularity}: only 1 (every layer) is known, use analyze() and its depth instead")
@@ -113,7 +115,7 @@ def stat(
     else:
         module = model
         args, kwargs = _inputs(module, input_size, None, None)[:2]
-    trace = _capture(module, args, kwargs, None, None)
+    trace = capture(module, args, kwargs)
     durations = leaf_durations(module, args, kwargs)
     render(torchstat_rows(trace, costs(trace), durations), file or sys.stdout)
 
@@ -198,19 +200,20 @@ def trace_spec(
     *,
     eval_mode: bool = False,
     training: bool = False,
+    channels_last: bool = False,
     cache: bool = True,
     progress: Callable[[int], None] | None = None,
 ) -> Trace:
     """The trace of a model spec, from the cache if it is there: then torch is not imported.
 
     ``inputs``, ``batch`` and ``precision`` are as on the command line; ``eval_mode`` puts a model that its file returns in training
-    mode into eval; ``training`` walks the model forward and back, in training mode; ``progress`` is told the number of ops while a
-    model is walked.
+    mode into eval; ``training`` walks the model forward and back, in training mode; ``channels_last`` on images whose channels are
+    innermost; ``progress`` is told the number of ops while a model is walked.
     Raises SourceError, InputError, UsageError or TraceError.
     """
     source = parse(spec)
     precision = precision or source.precision
-    key = trace_key(source, inputs, batch, precision)
+    key = trace_key(source, inputs, batch, precision, channels_last)
     key |= {name: True for name, asked in (("eval", eval_mode), ("training", training)) if asked}
     store = TraceCache() if cache else None
     trace = store.get(key) if store is not None else None
@@ -239,15 +242,19 @@ def trace_spec(
             rebuild=rebuild,
             progress=progress,
             training=training,
+            channels_last=channels_last,
         )
         if store is not None and not _has_user_formula(trace):
             store.put(key, trace)
     return trace
 
 
-def trace_key(source: Source, inputs: str | None, batch: int | None, precision: str | None) -> dict[str, Any]:
+def trace_key(
+    source: Source, inputs: str | None, batch: int | None, precision: str | None, channels_last: bool = False
+) -> dict[str, Any]:
     """What the trace of a source is stored under, see :class:`modelstat.trace.cache.TraceCache`."""
-    return {**source.key(), "inputs": inputs, "batch": batch, "precision": precision or source.precision}
+    layout = {"channels-last": True} if channels_last else {}
+    return {**source.key(), "inputs": inputs, "batch": batch, "precision": precision or source.precision, **layout}
 
 
 def _has_user_formula(trace: Trace) -> bool:
@@ -255,25 +262,18 @@ def _has_user_formula(trace: Trace) -> bool:
     return any(op.cost is not None for op in trace.ops)
 
 
+def _trace_row(row: MeasuredRow) -> Trace:
+    return trace_spec(row.model, row.input, row.batch, row.precision, channels_last=row.walks_channels_last)
+
+
 def _trace_module(
-    model: nn.Module, inputs: Any, kwargs: Mapping[str, Any] | None, precision: str | None, batch: int | None, *, training: bool = False
-) -> Trace:
-    args, named, batch = _inputs(model, inputs, kwargs, batch)
-    return _capture(model, args, named, precision, batch, training=training)
-
-
-def _capture(
-    model: nn.Module,
-    args: Sequence[Any],
-    kwargs: Mapping[str, Any],
-    precision: str | None,
-    batch: int | None,
-    *,
-    training: bool = False,
-) -> Trace:
+    model: nn.Module, inputs: Any, kwargs: Mapping[str, Any] | None, precision: str | None, batch: int | None, *,
+    training: bool = False, channels_last: bool = False,
+) -> Trace:  # fmt: skip
     from modelstat.trace.capture import capture
 
-    return capture(model, args, kwargs, precision_name=precision, batch=batch, training=training)
+    args, named, batch = _inputs(model, inputs, kwargs, batch)
+    return capture(model, args, named, precision_name=precision, batch=batch, training=training, channels_last=channels_last)
 
 
 def _inputs(

@@ -198,6 +198,8 @@ class Trace(msgspec.Struct, frozen=True):
     notes: tuple[str, ...] = ()
     """What the user must be told about this trace: a fall-back, a default input, a module never called."""
     versions: dict[str, str] = {}
+    layout: Literal["natural", "channels-last"] = "natural"
+    """channels-last: images and weights of convolutions had their channels innermost, so that the strides are those of such a run."""
 
 
 TRACE_SCHEMA = "modelstat-trace/1"

@@ -39,7 +39,7 @@ class Dataset(NamedTuple):
 def kernels_of(trace: Trace, row: Row) -> Kernels:
     """The kernels of one run, by family. A compiled model's images are channels-last."""
     cost = costs(trace)
-    if row.layout == "nhwc" or row.mode == "compile":
+    if row.mode == "compile":
         trace = channels_last(trace, tuple(one.family for one in cost))
     if row.mode == "compile":
         pairs = [(trace.ops[kernel.lead], kernel.cost) for kernel in fuse(trace, cost)]
@@ -59,10 +59,10 @@ def dataset(rows: Sequence[Row], configs: Path) -> Dataset:
     runs: list[int] = []
     known: dict[tuple[Any, ...], int] = {}
     parts: dict[tuple[str, bool], list[tuple[Any, Any, Any]]] = defaultdict(list)
-    for done, ((model, inputs, precision), members) in enumerate(by_model(list(rows))):
+    for done, (run, members) in enumerate(by_model(list(rows))):
         if done % 100 == 0:
             print(f"{done} models", file=sys.stderr, flush=True)
-        traces = Traces(spec_of(model, members[0].source, configs), inputs, precision)
+        traces = Traces(spec_of(members[0].model, members[0].source, configs), members[0])
         for row in members:
             try:
                 trace = traces.at(row.batch)
@@ -71,7 +71,7 @@ def dataset(rows: Sequence[Row], configs: Path) -> Dataset:
                 continue
             if changed(trace, row.params_m):
                 continue
-            key = (model, inputs, precision, row.batch, row.layout, row.mode)
+            key = (*run, row.batch, row.mode)
             if key not in known:
                 known[key] = len(known)
                 for family, (lines, counts) in kernels_of(trace, row).items():

@@ -14,12 +14,11 @@ import msgspec
 from model_fit.hosts import ESTIMATED, Host, hosts
 from model_fit.rows import Row, by_model
 from model_fit.score import Scored
-from model_fit.traces import Traces, changed, spec_of
+from model_fit.traces import Traces, changed, execution, spec_of
 from modelstat.cost.record import Cost
 from modelstat.cost.registry import costs
 from modelstat.errors import ModelstatError
 from modelstat.hardware.database import find
-from modelstat.predict.execution import Execution
 from modelstat.predict.prediction import predict
 from modelstat.predict.roofline import roofline
 from modelstat.records import Trace
@@ -42,7 +41,7 @@ class Ready(NamedTuple):
 
     def at(self, host: Host) -> Scored:
         """The prediction with a host, its copy of the images included."""
-        made = predict(self.trace, self.cost, find(self.row.gpu), msgspec.structs.replace(_execution(self.row), host_seconds=host.issue))
+        made = predict(self.trace, self.cost, find(self.row.gpu), msgspec.structs.replace(execution(self.row), host_seconds=host.issue))
         copy = host.copy_seconds(self.row.precision)
         times = [float(seconds or 0.0) + copy for seconds in (made.seconds, made.low_seconds, made.high_seconds)]
         return Scored(self.row, *times, self.ideal)
@@ -95,9 +94,9 @@ def _score_model(given: tuple[list[Row], Path]) -> list[Scored | Skipped]:
 
 
 def _ready(members: Sequence[Row], configs: Path) -> Iterator[Ready | Skipped]:
-    """Rows of one model, input and precision."""
+    """Rows of one model, input, precision and layout."""
     first = members[0]
-    traces = Traces(spec_of(first.model, first.source, configs), first.input, first.precision)
+    traces = Traces(spec_of(first.model, first.source, configs), first)
     for row in members:
         try:
             trace = traces.at(row.batch)
@@ -112,7 +111,3 @@ def _ready(members: Sequence[Row], configs: Path) -> Iterator[Ready | Skipped]:
             yield Skipped(row, f"no {row.precision} peak on {row.gpu}")
         else:
             yield Ready(row, trace, cost, ideal)
-
-
-def _execution(row: Row) -> Execution:
-    return Execution(mode=row.mode, channels_last=row.layout == "nhwc")  # type: ignore[arg-type]

@@ -4,7 +4,9 @@ from __future__ import annotations
 
 from pathlib import Path
 
+from model_fit.rows import Row
 from modelstat.api import trace_spec
+from modelstat.predict.execution import Execution
 from modelstat.records import Trace
 from modelstat.trace.batches import HIGH, LOW, BatchPair, NotAffineError
 
@@ -31,8 +33,9 @@ def walked(batch: int) -> tuple[int, ...]:
 class Traces:
     """Traces of one model at any batch: two walks for all batches above 1."""
 
-    def __init__(self, spec: str, inputs: str, precision: str) -> None:
-        self.spec, self.inputs, self.precision = spec, inputs, precision
+    def __init__(self, spec: str, row: Row) -> None:
+        self.spec, self.inputs, self.precision = spec, row.input, row.precision
+        self.channels_last = execution(row).walks_channels_last
         self._pair: BatchPair | None = None
         self._refused = False
 
@@ -48,7 +51,12 @@ class Traces:
         return self._pair.at(batch) if self._pair is not None else self._walk(batch)
 
     def _walk(self, batch: int) -> Trace:
-        return trace_spec(self.spec, self.inputs, batch, self.precision)
+        return trace_spec(self.spec, self.inputs, batch, self.precision, channels_last=self.channels_last)
+
+
+def execution(row: Row) -> Execution:
+    """How a row's model was run."""
+    return Execution(mode=row.mode, channels_last=row.layout == "nhwc")  # type: ignore[arg-type]
 
 
 def changed(trace: Trace, params_m: float | None) -> bool:
