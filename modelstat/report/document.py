@@ -183,8 +183,9 @@ def never_called(trace: Trace) -> list[str]:
     idle = [module.instance not in called and not module.type.endswith("(TorchScript)") for module in trace.modules]
     for op in trace.ops:
         idle[op.module] = False
+    read = {spec.value for op in trace.ops for spec in op.inputs}
     for parameter in trace.parameters:
-        if parameter.kind == "packed" and not idle[trace.modules[parameter.module].parent]:
+        if parameter.value in read or (parameter.kind == "packed" and not idle[trace.modules[parameter.module].parent]):
             idle[parameter.module] = False
     for index in range(len(trace.modules) - 1, 0, -1):
         if not idle[index]:

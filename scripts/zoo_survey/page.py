@@ -31,11 +31,12 @@ NOTES = """
 
 
 class Result(NamedTuple):
-    """What became of one set: its rows, the last one of each model, and the verdicts on those that could be compared."""
+    """What became of one set: its rows, the last one of each model, the verdicts on those that could be compared, and unreached parts."""
 
     name: str
     rows: list[Row]
     verdicts: dict[str, Verdict]
+    unreached: dict[str, str]
 
 
 def page(results: list[Result], groups: dict[str, dict[str, list[Row]]], date: str, versions: str) -> str:
@@ -46,7 +47,7 @@ def page(results: list[Result], groups: dict[str, dict[str, list[Row]]], date: s
         lines += [_line(f"{name}: {kind}", rows, {}) for kind, rows in kinds.items()]
     lines.append(NOTES.rstrip("\n"))
     for result in results:
-        lines += _failures(result) + _real_runs(result) + _differences(result)
+        lines += _failures(result) + _real_runs(result) + _unreached(result) + _differences(result)
     return "\n".join(lines) + "\n"
 
 
@@ -76,6 +77,13 @@ def _real_runs(result: Result) -> list[str]:
         return []
     table = [f"| `{row.name}` | {_said_of_the_run(row)} |" for row in real]
     return ["", f"## {result.name}: models that ran for real", "", "| model | why, and what was changed for it |", "|---|---|", *table]
+
+
+def _unreached(result: Result) -> list[str]:
+    if not result.unreached:
+        return []
+    table = [f"| `{name}` | {text} |" for name, text in result.unreached.items()]
+    return ["", f"## {result.name}: parts that the example does not reach", "", "| model | part |", "|---|---|", *table]
 
 
 def _said_of_the_run(row: Row) -> str:

@@ -87,7 +87,7 @@ def test_dense_attention_with_heads_after_positions() -> None:
     [("torch_attn::_varlen_attn_backward", "cu_seq_q"), ("aten::_flash_attention_backward", "cum_seq_q")],
 )
 def test_attention_of_packed_sequences(name: str, ends: str) -> None:
-    """Sequences of 15, 10 and 5 tokens, four heads of 16 channels: their own pairs where the lengths are known, else each with the longest."""
+    """15, 10 and 5 tokens, four heads of 16 channels: the pairs of each sequence where lengths are known, else the longest one's."""
     packed = dict.fromkeys(("grad_out", "query", "key", "value", "out"), (30, 4, 16))
     inputs = {**packed, ends: tensor((4,), "int32")}
     outputs = [(30, 4, 16)] * 3

@@ -34,8 +34,7 @@ def attention_of(trace: Trace) -> Op:
 
 def attend(q: Tensor, k: Tensor, v: Tensor, mask: Tensor | None = None) -> tuple[int, ...]:
     """Strides of the output in a trace, of a model that makes views of what it is given."""
-    model = Call(lambda m, *qkv: F.scaled_dot_product_attention(*qkv[:3], attn_mask=qkv[3] if len(qkv) > 3 else None))
-    trace = capture(model, (q, k, v) if mask is None else (q, k, v, mask))
+    trace = capture(Call(lambda m, q, k, v, mask: F.scaled_dot_product_attention(q, k, v, mask)), (q, k, v, mask))
     return attention_of(trace).outputs[0].strides
 
 
