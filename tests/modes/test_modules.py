@@ -125,6 +125,14 @@ def test_only_what_ran_nothing_is_never_called() -> None:
     assert counted.params == 20 + 20 + 20 + 20 + 4
 
 
+def test_a_dropout_that_attention_takes_as_a_number_is_not_missed() -> None:
+    model = Call(
+        lambda m, x: F.scaled_dot_product_attention(x, x, x, dropout_p=m.drop.p if m.training else 0.0), drop=nn.Dropout(0.1),
+        rest=nn.Identity(), spare=nn.ReLU(),
+    ).eval()  # fmt: skip
+    assert [warning for warning in count(model, zeros(1, 2, 3, 4)).warnings if "never" in warning] == ["never called: spare"]
+
+
 def test_weights_that_meet_in_one_op_are_all_used() -> None:
     """A concatenation belongs to one module, but reads the tables of three."""
     tables = {name: nn.Embedding(rows, 4) for name, rows in (("a", 1), ("b", 2), ("c", 3))}
