@@ -81,7 +81,7 @@ class Composites:
 
         def run() -> Tensor:
             if not recorder.real:
-                return _attention_output(query, key, value)
+                return _attention_output(query, key, value, masked=attn_mask is not None)
             op = torch.ops.aten.scaled_dot_product_attention.default
             grouped = {"enable_gqa": True} if enable_gqa else {}
             output: Tensor = op.decompose(query, key, value, attn_mask, dropout_p, is_causal, scale=scale, **grouped)
@@ -196,10 +196,23 @@ def _states(kind: str, hx: Any) -> tuple[Tensor, ...]:
     return tuple(hx) if kind == "lstm" else (hx,)
 
 
-def _attention_output(query: Tensor, key: Tensor, value: Tensor) -> Tensor:
-    """Batch axes broadcast, and laid out as the fused kernels lay it out: heads next to each other for every token."""
+HALF = (torch.float16, torch.bfloat16)
+FLASH_CHANNELS = 256
+"""The widest heads that the flash kernel takes."""
+
+
+def _attention_output(query: Tensor, key: Tensor, value: Tensor, *, masked: bool) -> Tensor:
+    """Batch axes broadcast, and laid out as the kernel lays it out that a GPU would run, so that what follows copies where it does there.
+
+    Half precision without a mask runs in the flash kernel (or in cuDNN's), which returns the layout of its query: heads that were only
+    transposed come back as they lay, and joining them is a view. The memory-efficient kernel, which takes the rest, puts the heads
+    of each token next to each other whatever its query looked like. The rules are those of torch's own shape functions.
+    """
     batch = torch.broadcast_shapes(query.shape[:-2], key.shape[:-2]) if query.shape[:-3] != key.shape[:-3] else query.shape[:-2]
     length, width = query.shape[-2], value.shape[-1]
+    plain = len(query.shape) == 4 and batch == query.shape[:-2] and query.shape[-1] == key.shape[-1] == width <= FLASH_CHANNELS
+    if plain and query.dtype in HALF and not masked:
+        return torch.empty_like(query)
     if len(batch) == 2:
         return query.new_empty((batch[0], length, batch[1], width)).transpose(1, 2)
     return query.new_empty((*batch, length, width))
