@@ -5,8 +5,10 @@ from __future__ import annotations
 from collections.abc import Callable, Iterator, Sequence
 from pathlib import Path
 
+import msgspec
+
 from modelstat import __version__, units
-from modelstat.budget.baseline import UPDATE, drifted, incomparable, read_baseline, write_baseline
+from modelstat.budget.baseline import drifted, incomparable, read_baseline, write_baseline
 from modelstat.budget.culprits import culprits
 from modelstat.budget.limits import LIMITS, QUANTITIES, Limit
 from modelstat.budget.record import Budget
@@ -64,8 +66,6 @@ def analyzed(budget: Budget, *, cache: bool = True, progress: Callable[[int], No
 
 def relabelled(document: Document, spec: str) -> Document:
     """The document under the name by which the budget file knows its model."""
-    import msgspec
-
     return msgspec.structs.replace(document, model=msgspec.structs.replace(document.model, spec=spec))
 
 
@@ -77,7 +77,8 @@ def _checked(path: Path, budget: Budget, document: Document, *, update_baseline:
     baseline = read_baseline(budget)
     reason = None if baseline is None else incomparable(budget.baseline, baseline, document)
     if budget.regression and baseline is None:
-        raise BudgetError(f"max_regression needs the baseline {budget.baseline}, which is not there: {UPDATE}, then commit it")
+        way = "`modelstat check --update-baseline` writes it, to be committed"
+        raise BudgetError(f"max_regression needs the baseline {budget.baseline}, which is not there: {way}")
     if budget.regression and reason:
         raise BudgetError(reason)
     if baseline is not None and reason:
@@ -96,7 +97,7 @@ def _checked(path: Path, budget: Budget, document: Document, *, update_baseline:
         measures=tuple(measures),
         notes=tuple(notes),
         culprits=culprits([measure.quantity for measure in failed], document, baseline),
-        against=f"against {budget.baseline}" if baseline is not None else "there is no baseline to hold them against",
+        against="" if baseline is None else str(budget.baseline),
     )
 
 
@@ -127,10 +128,10 @@ def _measured(quantity: str, document: Document, gpu: GpuEntry | None) -> float:
 
 def held_against(limit: Limit, measured: float, allowed: float) -> Measure:
     """One limit and what was measured."""
-    over = measured - allowed if not limit.least else allowed - measured
-    margin = -over / allowed if allowed else (0.0 if not over else None)
-    show = QUANTITIES[limit.quantity].show
-    # Two numbers that are shown alike, one of which is over the other, would puzzle: the margin tells them apart.
+    over = allowed - measured if limit.least else measured - allowed
+    quantity = QUANTITIES[limit.quantity]
+    margin = _margin(over, allowed)
+    left = "over" if margin is None else f"{units.percent(abs(margin))} {'over' if over > 0 else 'left'}"
     return Measure(
         limit=limit.name,
         quantity=limit.quantity,
@@ -138,34 +139,29 @@ def held_against(limit: Limit, measured: float, allowed: float) -> Measure:
         allowed=allowed,
         margin=margin,
         passed=over <= 0,
-        text=f"{_named(limit.quantity)} {show(measured)}, at {'least' if limit.least else 'most'} {show(allowed)} ({_left(margin, over)})",
+        text=f"{quantity.label} {quantity.show(measured)}",
+        limit_text=f"at {'least' if limit.least else 'most'} {quantity.show(allowed)} ({left})",
     )
 
 
-def regression(quantity: str, before: float, after: float, share: float) -> Measure:
-    """One quantity and what the baseline allows it."""
+def regression(name: str, before: float, after: float, share: float) -> Measure:
+    """One quantity and what the baseline allows it. Sums of times are the same up to rounding where nothing changed."""
+    quantity = QUANTITIES[name]
     allowed = before * (1 + share)
-    # A sum of times is the same up to rounding when nothing changed.
-    passed = after <= allowed * (1 + 1e-9)
-    grown = after / before - 1 if before else None
-    growth = units.change(grown) if grown is not None else "0 %" if not after else f"from nothing to {QUANTITIES[quantity].show(after)}"
+    grown = units.change(after / before - 1) if before else f"{quantity.show(after)} instead of {quantity.show(before)}"
     return Measure(
         limit="max_regression",
-        quantity=quantity,
+        quantity=name,
         measured=after,
         allowed=allowed,
-        margin=share - grown if grown is not None else None if after else share,
-        passed=passed,
-        text=f"{_named(quantity)} {growth} over the baseline's {QUANTITIES[quantity].show(before)}, at most {units.change(share)}",
+        margin=_margin(after - allowed, allowed),
+        passed=after <= allowed * (1 + 1e-9),
+        text=f"{quantity.label} {grown}",
+        limit_text=f"at most {units.change(share)} over the baseline",
         baseline=before,
     )
 
 
-def _named(quantity: str) -> str:
-    return quantity.replace("_", " ")
-
-
-def _left(margin: float | None, over: float) -> str:
-    if margin is None:
-        return "over"
-    return f"{units.percent(abs(margin))} {'over' if over > 0 else 'left'}"
+def _margin(over: float, allowed: float) -> float | None:
+    """The share of a limit that is left, None where the limit is zero and something is over it."""
+    return -over / allowed if allowed else None if over > 0 else 0.0

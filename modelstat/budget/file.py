@@ -36,81 +36,82 @@ def find_file(folder: Path) -> Path:
     own, project = folder / NAME, folder / PROJECT
     if own.is_file():
         return own
-    if project.is_file() and "modelstat" in _load(project).get("tool", {}):
+    if project.is_file() and "modelstat" in _File(project).document.get("tool", {}):
         return project
     raise BudgetError(f"no budgets here: write [[budget]] tables into {own}, or [[tool.modelstat.budget]] into {project}")
 
 
 def read_budgets(path: Path) -> tuple[Budget, ...]:
     """All budgets of a file, checked. Raises BudgetError, which names the file, the line where it is known, and the nearest key."""
-    document = _load(path)
-    table: Any = document.get("tool", {}).get("modelstat", {}) if path.name == PROJECT else document
+    file = _File(path)
+    table: Any = file.document.get("tool", {}).get("modelstat", {}) if path.name == PROJECT else file.document
     where = "tool.modelstat" if path.name == PROJECT else "the file"
     if not isinstance(table, dict):
-        _refuse(path, None, f"{where} must be a table, not {table!r}")
+        file.refuse(None, f"{where} must be a table, not {table!r}")
     for key in table:
         if key not in ("budget", BASELINES):
-            _refuse(path, _key_line(path, key, None), f"unknown key {key!r} in {where}{nearest(key, ('budget', BASELINES))}")
+            file.refuse(file.line_of(key), f"unknown key {key!r} in {where}{nearest(key, ('budget', BASELINES))}")
     entries, folder = table.get("budget", []), table.get(BASELINES, BASELINES)
     if not isinstance(entries, list) or not all(isinstance(entry, dict) for entry in entries):
-        _refuse(path, _key_line(path, "budget", None), "a budget is a table of its own: head it with [[budget]], in double brackets")
+        file.refuse(file.line_of("budget"), "a budget is a table of its own: head it with [[budget]], in double brackets")
     if not isinstance(folder, str):
-        _refuse(path, _key_line(path, BASELINES, None), f"{BASELINES} must be a text, not {folder!r}")
+        file.refuse(file.line_of(BASELINES), f"{BASELINES} must be a text, not {folder!r}")
     if not entries:
-        _refuse(path, None, "there is no budget in it: head one with [[budget]]")
-    starts = _starts(path, len(entries))
-    budgets = [_Reader(path, entry, place, starts[place]).budget(folder) for place, entry in enumerate(entries)]
+        file.refuse(None, "there is no budget in it: head one with [[budget]]")
+    starts = file.starts(len(entries))
+    budgets = [_Reader(file, entry, place, starts[place]).budget(folder) for place, entry in enumerate(entries)]
     for attribute, what in (("name", "are called"), ("baseline", "have the baseline")):
         for value, times in Counter(getattr(budget, attribute) for budget in budgets).items():
             if times > 1:
                 second = [budget for budget in budgets if getattr(budget, attribute) == value][1]
-                _refuse(path, second.line, f"{times} budgets {what} {value}: give each a name of its own")
+                file.refuse(second.line, f"{times} budgets {what} {value}: give each a name of its own")
     return tuple(budgets)
 
 
-def _load(path: Path) -> dict[str, Any]:
-    toml = import_module("tomllib" if sys.version_info >= (3, 11) else "tomli")
-    try:
-        found: dict[str, Any] = toml.loads(path.read_text(encoding="utf-8"))
-    except OSError as error:
-        raise BudgetError(f"{path} cannot be read: {error.strerror or error}") from error
-    except (toml.TOMLDecodeError, UnicodeDecodeError) as error:
-        raise BudgetError(f"{path} is not TOML: {error}") from error
-    return found
+class _File:
+    """A TOML file, and where in it things are: the parsers tell no lines but those of mistakes in TOML itself."""
 
+    def __init__(self, path: Path) -> None:
+        toml = import_module("tomllib" if sys.version_info >= (3, 11) else "tomli")
+        self.path = path
+        try:
+            text = path.read_text(encoding="utf-8")
+            self.document: dict[str, Any] = toml.loads(text)
+        except OSError as error:
+            raise BudgetError(f"{path} cannot be read: {error.strerror or error}") from error
+        except (toml.TOMLDecodeError, UnicodeDecodeError) as error:
+            raise BudgetError(f"{path} is not TOML: {error}") from error
+        self._lines = text.splitlines()
 
-def _refuse(path: Path, line: int | None, reason: str) -> NoReturn:
-    raise BudgetError(f"{path}{'' if line is None else f', line {line}'}: {reason}")
+    def refuse(self, line: int | None, reason: str) -> NoReturn:
+        raise BudgetError(f"{self.path}{'' if line is None else f', line {line}'}: {reason}")
 
+    def starts(self, count: int) -> list[int | None]:
+        """The lines of the [[budget]] heads, all None where they are written otherwise (``budget = [...]``)."""
+        lines = [number for number, line in enumerate(self._lines, 1) if _HEADER.match(line)]
+        return [*lines] if len(lines) == count else [None] * count
 
-def _starts(path: Path, count: int) -> list[int | None]:
-    """The lines of the [[budget]] heads; TOML parsers do not tell them. All None where they are written otherwise (``budget = [...]``)."""
-    lines = [number for number, line in enumerate(path.read_text(encoding="utf-8").splitlines(), 1) if _HEADER.match(line)]
-    return [*lines] if len(lines) == count else [None] * count
-
-
-def _key_line(path: Path, key: str, start: int | None) -> int | None:
-    """The first line from ``start`` on that gives ``key``, before the next budget; ``start`` itself where none does."""
-    lines = path.read_text(encoding="utf-8").splitlines()
-    for number in range(start or 0, len(lines)):
-        if start and _HEADER.match(lines[number]):
-            break
-        if re.match(rf"""\s*\[*\s*(?:tool\s*\.\s*modelstat\s*\.\s*)?["']?{re.escape(key)}["']?\s*[\]=.]""", lines[number]):
-            return number + 1
-    return start
+    def line_of(self, key: str, start: int | None = None) -> int | None:
+        """The first line that gives ``key`` after line ``start`` and before the next budget; ``start`` itself where none does."""
+        given = re.compile(rf"""\s*\[*\s*(?:tool\s*\.\s*modelstat\s*\.\s*)?["']?{re.escape(key)}["']?\s*[\]=.]""")
+        for number, line in enumerate(self._lines[start or 0 :], (start or 0) + 1):
+            if start and _HEADER.match(line):
+                break
+            if given.match(line):
+                return number
+        return start
 
 
 class _Reader:
     """One entry of a file on its way to a Budget."""
 
-    def __init__(self, path: Path, entry: Mapping[str, Any], place: int, start: int | None) -> None:
-        self.path, self.entry, self.start = path, entry, start
+    def __init__(self, file: _File, entry: Mapping[str, Any], place: int, start: int | None) -> None:
+        self.file, self.entry, self.start = file, entry, start
         given = entry.get("name", entry.get("model"))
         self.shown = f"budget {place + 1}" + (f" ({given})" if isinstance(given, str) else "")
 
     def refuse(self, key: str | None, reason: str) -> NoReturn:
-        line = self.start if key is None else _key_line(self.path, key, self.start)
-        _refuse(self.path, line, f"{self.shown}: {reason}")
+        self.file.refuse(self.start if key is None else self.file.line_of(key, self.start), f"{self.shown}: {reason}")
 
     def budget(self, baselines: str) -> Budget:
         """Checks every key. Raises BudgetError."""
@@ -140,7 +141,7 @@ class _Reader:
         return Budget(
             name=name,
             model=self.entry["model"],
-            folder=self.path.parent,
+            folder=self.file.path.parent,
             line=self.start,
             input=self.entry.get("input"),
             batch=self._checked("batch", _batch) if "batch" in self.entry else None,
@@ -150,7 +151,7 @@ class _Reader:
             execution=self._execution(),
             limits=limits,
             regression=regression,
-            baseline=self.path.parent / committed,
+            baseline=self.file.path.parent / committed,
         )
 
     def _checked(self, key: str, read: Any) -> Any:
@@ -162,7 +163,7 @@ class _Reader:
     def _gpu(self, text: str) -> Gpu:
         from modelstat.hardware.database import resolve
 
-        file = self.path.parent / text
+        file = self.file.path.parent / text
         found = resolve([str(file) if text.lower().endswith(".toml") else text])
         if len(found) != 1:
             raise UsageError(f"{text!r} is {len(found)} GPUs: a budget is for one, write a budget for each")

@@ -6,7 +6,8 @@ from collections.abc import Sequence
 from typing import TextIO
 
 from modelstat import units
-from modelstat.budget.result import Checked, Measure, Outcome, by_quantity
+from modelstat.budget.limits import QUANTITIES
+from modelstat.budget.result import Checked, Measure, Outcome
 from modelstat.report.grid import printable
 
 HEADS = {"passed": "ok", "failed": "FAILED", "error": "ERROR"}
@@ -20,11 +21,10 @@ def write(checked: Checked, file: TextIO) -> None:
 
     console = Console(file=file, highlight=False, soft_wrap=True)
     for outcome in checked.outcomes:
-        head, *details = lines(outcome)
-        word = HEADS[outcome.status]
-        console.print(Text.assemble((f"{word:<6}", STYLES[outcome.status]), f"  {head}"))
-        for detail in details:
-            console.print(Text(f"        {detail}"))
+        head, *below = lines(outcome)
+        console.print(Text.assemble((f"{HEADS[outcome.status]:<6}", STYLES[outcome.status]), f"  {head}"))
+        for line in below:
+            console.print(Text(f"        {line}"))
     console.print(Text(checked.verdict, style="bold"))
 
 
@@ -32,24 +32,34 @@ def lines(outcome: Outcome) -> list[str]:
     """The line of a budget, and those below it."""
     if outcome.error is not None:
         return [printable(f"{outcome.budget}: {outcome.error}")]
-    found = [printable(f"{outcome.budget}: {'; '.join(summary(outcome.measures))}")]
-    for quantity, mine in by_quantity(outcome.culprits).items():
-        found.append(f"{quantity.replace('_', ' ')}: {', '.join(each.text for each in mine)} ({printable(outcome.against)})")
+    return [printable(f"{outcome.budget}: {'; '.join(summary(outcome.measures))}"), *details(outcome)]
+
+
+def details(outcome: Outcome) -> list[str]:
+    """The layers that a failed budget is due to, and what else is to be known."""
+    found = []
+    if outcome.culprits:
+        found.append(f"grown most over {printable(outcome.against)}:" if outcome.against else "heaviest, with no baseline to compare:")
+        found += [f"  {culprit.text}" for culprit in outcome.culprits]
     return [*found, *(printable(f"note: {note}") for note in outcome.notes)]
 
 
 def summary(measures: Sequence[Measure]) -> list[str]:
-    """What was measured, failed limits first; quantities that did not regress are one part, which tells the worst of them."""
-    regressed = [each for each in measures if each.limit == "max_regression"]
-    parts = [each.text for each in measures if not each.passed]
-    parts += [each.text for each in measures if each.passed and each not in regressed]
-    passed = [each for each in regressed if each.passed]
-    if len(passed) == 1:
-        parts.append(passed[0].text)
-    elif passed:
-        worst = min(passed, key=lambda each: 1.0 if each.margin is None else each.margin)
-        what = "all" if len(passed) == len(regressed) else "the other"
-        parts.append(f"{what} {len(passed)} quantities within their regression, closest: {worst.text}")
+    """What was measured, failed limits first; regressions with the same limit are one part, and so is what did not regress."""
+    limits = [each for each in measures if each.baseline is None]
+    parts = [each.message for each in limits if not each.passed]
+    grown = [each for each in measures if each.baseline is not None]
+    for allowed in dict.fromkeys(each.limit_text for each in grown):
+        texts = [each.text for each in grown if not each.passed and each.limit_text == allowed]
+        parts += [f"{', '.join(texts)}, {allowed}"] if texts else []
+    parts += [each.message for each in limits if each.passed]
+    kept = [each for each in grown if each.passed]
+    if kept and all(each.measured == each.baseline for each in kept):
+        parts.append(f"{', '.join(QUANTITIES[each.quantity].label for each in kept)} as in the baseline")
+    elif kept:
+        closest = min(kept, key=lambda each: 0.0 if each.margin is None else each.margin)
+        others = "" if len(kept) == 1 else f"{len(kept)} quantities within their regression, the closest "
+        parts.append(f"{others}{closest.message}")
     return parts
 
 

@@ -5,6 +5,7 @@ from __future__ import annotations
 from typing import TextIO
 from xml.etree import ElementTree
 
+from modelstat.budget.human import details
 from modelstat.budget.result import Checked, Measure, Outcome
 from modelstat.report.grid import printable
 
@@ -33,14 +34,12 @@ def _cases(outcome: Outcome) -> list[ElementTree.Element]:
 
 
 def _measured(outcome: Outcome, measure: Measure) -> ElementTree.Element:
-    name = f"{measure.limit} ({measure.quantity})" if measure.limit == "max_regression" else measure.limit
-    case = _case(outcome, name)
+    case = _case(outcome, measure.name)
     if measure.passed:
-        ElementTree.SubElement(case, "system-out").text = measure.text
+        ElementTree.SubElement(case, "system-out").text = measure.message
     else:
-        failure = ElementTree.SubElement(case, "failure", {"message": measure.text, "type": measure.limit})
-        layers = [each.text for each in outcome.culprits if each.quantity == measure.quantity]
-        failure.text = "\n".join([*layers, printable(f"({outcome.against})")]) if layers else None
+        failure = ElementTree.SubElement(case, "failure", {"message": measure.message, "type": measure.limit})
+        failure.text = "\n".join(details(outcome))
     return case
 
 

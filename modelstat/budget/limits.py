@@ -18,6 +18,7 @@ class Quantity(msgspec.Struct, frozen=True):
     """One thing that is measured. ``layer`` is the field of a layer whose growth explains it."""
 
     name: str
+    label: str
     measure: Callable[[Document, GpuEntry | None], float | None]
     show: Callable[[float], str]
     layer: str
@@ -40,17 +41,27 @@ def _exact(value: float) -> str:
 QUANTITIES: dict[str, Quantity] = {
     each.name: each
     for each in (
-        Quantity("params", lambda document, gpu: document.totals.params, _exact, "params"),
-        Quantity("macs", lambda document, gpu: document.totals.macs, units.count, "macs"),
-        Quantity("flops", lambda document, gpu: document.totals.flops, units.count, "flops"),
+        Quantity("params", "params", lambda document, gpu: document.totals.params, _exact, "params"),
+        Quantity("macs", "MACs", lambda document, gpu: document.totals.macs, units.count, "macs"),
+        Quantity("flops", "FLOPs", lambda document, gpu: document.totals.flops, units.count, "flops"),
         Quantity(
-            "bytes", lambda document, gpu: document.totals.mem_read_bytes + document.totals.mem_write_bytes, units.bytes_, "mem_bytes"
+            "bytes",
+            "MemR+W",
+            lambda document, gpu: document.totals.mem_read_bytes + document.totals.mem_write_bytes,
+            units.bytes_,
+            "mem_bytes",
         ),
         # What is held at once is mostly what the layers write.
-        Quantity("peak_memory", lambda document, gpu: document.totals.peak_memory_bytes, units.bytes_, "mem_write_bytes"),
-        Quantity("ideal", _seconds("ideal_ms"), units.seconds, "ideal_ms", timed=True),
-        Quantity("predicted", _seconds("predicted_ms"), units.seconds, "predicted_ms", timed=True),
-        Quantity("intensity", lambda document, gpu: document.totals.intensity, lambda value: f"{units.ratio(value)} FLOP/B", "mem_bytes"),
+        Quantity("peak_memory", "peak memory", lambda document, gpu: document.totals.peak_memory_bytes, units.bytes_, "mem_write_bytes"),
+        Quantity("ideal", "ideal", _seconds("ideal_ms"), units.seconds, "ideal_ms", timed=True),
+        Quantity("predicted", "predicted", _seconds("predicted_ms"), units.seconds, "predicted_ms", timed=True),
+        Quantity(
+            "intensity",
+            "intensity",
+            lambda document, gpu: document.totals.intensity,
+            lambda value: f"{units.ratio(value)} FLOP/B",
+            "mem_bytes",
+        ),
     )
 }
 REGRESSING = tuple(name for name in QUANTITIES if name != "intensity")

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
 from typing import Literal
 
 import msgspec
@@ -23,17 +22,31 @@ class Measure(msgspec.Struct, frozen=True, kw_only=True):
     """null where the limit is zero and something was measured."""
     passed: bool
     text: str
-    """What a reader sees: ``params 146,826 of 150,000 (2.1 % left)``."""
+    """What was measured, for a reader: ``params 146,826``; of a regression ``params +2.1 %``."""
+    limit_text: str
+    """What is allowed: ``at most 150,000 (2.1 % left)``; of a regression ``at most +5.0 % over the baseline``."""
     baseline: float | None = None
     """What the baseline holds; null where it does not decide."""
 
+    @property
+    def message(self) -> str:
+        """Both texts."""
+        return f"{self.text}, {self.limit_text}"
+
+    @property
+    def name(self) -> str:
+        """The limit, and of a regression its quantity."""
+        return self.limit if self.baseline is None else f"{self.limit} ({self.quantity})"
+
 
 class Culprit(msgspec.Struct, frozen=True, kw_only=True):
-    """One of the layers that a failed limit is due to: by how much it grew over the baseline, or what it takes without one."""
+    """One of the layers that a failed budget is due to: by how much it grew over the baseline, or what it takes without one.
 
-    quantity: str
+    ``amounts`` are by field of a layer: counts, B, ms.
+    """
+
     layer: str
-    amount: float
+    amounts: dict[str, float]
     text: str
 
 
@@ -48,7 +61,7 @@ class Outcome(msgspec.Struct, frozen=True, kw_only=True):
     measures: tuple[Measure, ...] = ()
     culprits: tuple[Culprit, ...] = ()
     against: str = ""
-    """What the culprits are held against: the baseline, or nothing."""
+    """The baseline that the culprits are held against, empty where there is none."""
     notes: tuple[str, ...] = ()
     error: str | None = None
 
@@ -78,11 +91,3 @@ class Checked(msgspec.Struct, frozen=True, kw_only=True):
 
 
 WORDS: dict[Status, str] = {"passed": "passed", "failed": "failed", "error": "could not be checked"}
-
-
-def by_quantity(culprits: Sequence[Culprit]) -> dict[str, list[Culprit]]:
-    """Culprits of each quantity, in order."""
-    found: dict[str, list[Culprit]] = {}
-    for culprit in culprits:
-        found.setdefault(culprit.quantity, []).append(culprit)
-    return found

@@ -87,8 +87,9 @@ class _Node:
 
     def _rest(self, field: str, children: Sequence[_Node]) -> float | None:
         """A time of this module without that of its children."""
-        times = [getattr(node.time, field, None) for node in (self, *children)]
-        return None if None in times else times[0] - sum(times[1:])
+        times: list[float | None] = [getattr(node.time, field, None) for node in (self, *children)]
+        known = [time for time in times if time is not None]
+        return known[0] - sum(known[1:]) if len(known) == len(times) else None
 
 
 Item = tuple[_Node | None, _Node | None]

@@ -11,7 +11,7 @@ from modelstat import units
 from modelstat.errors import UsageError
 from modelstat.report.caption import shared_caption
 from modelstat.report.columns import find
-from modelstat.report.compare_align import Change, Side, Status, align
+from modelstat.report.compare_align import Change, Side, align
 from modelstat.report.document import Document
 from modelstat.report.grid import Cell, Column, Grid, Row, formatted, signed
 from modelstat.report.options import DEFAULT, Options
@@ -35,6 +35,8 @@ NAMES = (
     Column("type_after", "type_after", "type after", "text"),
     Column("bound", "predicted_bound", "bound", "text", timed=True),
 )
+SHOWN_AS = {each.field: each for each in QUANTITIES}
+"""How a field of a Side is shown."""
 DIFFERENCES = {each.name: msgspec.structs.replace(each, field=f"{each.field}_difference") for each in QUANTITIES}
 BOTH = {
     f"{each.name}_{when}": msgspec.structs.replace(
@@ -229,7 +231,7 @@ def _totals(found: LayerChanges, columns: Sequence[Column]) -> list[Row]:
     whole = Change("changed", before, after)
 
     def row(label: str, value: Callable[[Column, str], Any], *, total: bool) -> Row:
-        cells = []
+        cells: list[Any] = []
         for column in columns:
             if column.name == "layer":
                 cells.append(label)
@@ -268,17 +270,3 @@ def _totals(found: LayerChanges, columns: Sequence[Column]) -> list[Row]:
 def write_json(documents: Sequence[Document], file: TextIO) -> None:
     """Every layer with both sides, as JSON."""
     file.write(msgspec.json.format(msgspec.json.encode(layer_changes(documents)), indent=2).decode() + "\n")
-
-
-def largest(documents: Sequence[Document], field: str, count: int) -> list[tuple[Change, float]]:
-    """The layers of which a quantity grew most, with its growth."""
-    grown = [(change, difference(change, field) or 0.0) for change in layer_changes(documents).layers]
-    return sorted([each for each in grown if each[1] > 0], key=lambda each: -each[1])[:count]
-
-
-def status_counts(changes: Sequence[Change]) -> dict[Status, int]:
-    """How many layers were added, removed, changed, moved, and are the same."""
-    counts: dict[Status, int] = {}
-    for change in changes:
-        counts[change.status] = counts.get(change.status, 0) + 1
-    return counts

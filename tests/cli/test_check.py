@@ -72,14 +72,16 @@ def test_red_when_a_layer_is_widened_green_when_the_baseline_is_updated(reposito
     code, out, err = repository.check()
     assert (code, err) == (1, "")
     grown = params(16) / params(8) - 1
-    assert f"params +{100 * grown:.1f} % over the baseline's {params(8)}, at most +5.0 %" in out
-    assert f"        params: 0 (Conv2d) +{28 * 8}, 2 (Conv2d) +{10 * 8} (against baselines/net.json)" in out
-    assert f"macs: 0 (Conv2d) +{27 * 8 * PIXELS / 1e3:.2f} k, 2 (Conv2d) +{10 * 8 * PIXELS / 1e3:.2f} k" in out
+    assert f"FAILED  net: params +{100 * grown:.1f} %, MACs +100.0 %, FLOPs " in out
+    assert ", at most +5.0 % over the baseline; " in out
+    assert "        grown most over baselines/net.json:\n" in out
+    assert re.search(rf"^          0 \(Conv2d\): params \+{28 * 8}, MACs \+{27 * 8 * PIXELS / 1e3:.2f} k, ", out, re.MULTILINE)
+    assert re.search(rf"^          2 \(Conv2d\): params \+{10 * 8}, MACs \+{10 * 8 * PIXELS / 1e3:.2f} k, ", out, re.MULTILINE)
 
     assert repository.check("--update-baseline").code == 0
     code, out, _ = repository.check()
     assert code == 0
-    assert out.startswith("ok      net: all 7 quantities within their regression, closest: ")
+    assert out.startswith("ok      net: params, MACs, FLOPs, MemR+W, peak memory, ideal, predicted as in the baseline\n")
 
 
 def test_a_limit_is_not_moved_by_the_baseline(repository: Repository) -> None:
@@ -98,10 +100,12 @@ def test_one_line_per_budget_with_the_margin(repository: Repository) -> None:
     assert (code, err) == (1, "")
     assert out.splitlines() == [
         f"ok      wide: params {params(8)}, at most {2 * params(8)} (50.0 % left); "
-        f"macs {37 * 8 * PIXELS / 1e3:.2f} k, at most 1.00 M ({100 - 37 * 8 * PIXELS / 1e4:.1f} % left)",
+        f"MACs {37 * 8 * PIXELS / 1e3:.2f} k, at most 1.00 M ({100 - 37 * 8 * PIXELS / 1e4:.1f} % left)",
         f"ok      tight: params {params(8)}, at most {params(8)} (0.0 % left)",
         f"FAILED  over: params {params(8)}, at most {params(8) // 2} (100.0 % over)",
-        f"        params: 0 (Conv2d) {28 * 8}, 2 (Conv2d) {10 * 8 + 10} (there is no baseline to hold them against)",
+        "        heaviest, with no baseline to compare:",
+        f"          0 (Conv2d): params {28 * 8}",
+        f"          2 (Conv2d): params {10 * 8 + 10}",
         "3 budgets: 2 passed, 1 failed",
     ]
 
@@ -135,6 +139,7 @@ def test_every_count_at_its_limit_and_one_beyond(repository: Repository, key: st
     assert measured(repository, f"{key} = {below.format(within)}")["status"] == "passed"
     failed = measured(repository, f"{key} = {above.format(beyond)}")
     assert failed["status"] == "failed"
+    assert failed["culprits"]
     assert failed["measures"][0]["measured"] == value
 
 
@@ -189,7 +194,7 @@ def test_a_baseline_that_only_explains_is_no_obstacle(repository: Repository) ->
     code, out, _ = repository.check()
     assert code == 1
     assert "note: baseline baselines/net.json cannot be compared: it is of precision fp16" in out
-    assert "there is no baseline to hold them against" in out
+    assert "heaviest, with no baseline to compare" in out
 
 
 def test_the_baseline_is_the_same_wherever_the_repository_lies(repository: Repository, monkeypatch: pytest.MonkeyPatch) -> None:
@@ -229,8 +234,7 @@ def test_junit(repository: Repository) -> None:
     assert failure is not None
     assert error is not None
     assert f"params {params(8)}, at most 5" in str(failure.get("message"))
-    assert failure.text is not None
-    assert failure.text.startswith(f"0 (Conv2d) {28 * 8}\n")
+    assert f"  0 (Conv2d): params {28 * 8}\n" in str(failure.text)
     assert "on purpose" in str(error.get("message"))
     assert list(within) == [within.find("system-out")]
     assert (repository.folder / "report.xml").read_text() == out
@@ -245,7 +249,7 @@ def test_github_annotations(repository: Repository, monkeypatch: pytest.MonkeyPa
     folder = repository.folder.name
     place = f"file={folder}/modelstat.toml,line=1,title=modelstat%3A a%3A b%2C 100%25"
     assert line.startswith(f"::error {place}::a: b, 100%25: params {params(8)}")
-    assert "%25 over)%0Aparams: 0 (Conv2d)" in line
+    assert "%25 over)%0Aheaviest, with no baseline to compare:%0A  0 (Conv2d): params" in line
     assert "FAILED  a: b, 100%" in out, "the log says it too"
 
 
@@ -259,7 +263,7 @@ def test_the_summary_is_added_to_what_is_there(repository: Repository) -> None:
     assert len(lines) == 2 + 2
     assert lines[2].startswith(f"| **a\\|b &lt;i&gt;** | **max\\_params** | **{params(8)}** | **5** |")
     assert lines[3].endswith("| ok |")
-    assert f"- params: 0 (Conv2d) {28 * 8}, 2 (Conv2d) 90 (there is no baseline to hold them against)" in text
+    assert f"- heaviest, with no baseline to compare:\n  - 0 (Conv2d): params {28 * 8}\n  - 2 (Conv2d): params 90\n" in text
     assert text.endswith(repository.check("--format", "markdown").out)
 
 

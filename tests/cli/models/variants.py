@@ -21,7 +21,7 @@ def hostile() -> nn.Module:
     model = nn.Module()
     name = "<img src=x onerror=alert(1)>"
     model.add_module(name, nn.Conv2d(3, 8, 1))
-    model.forward = lambda image: getattr(model, name)(image)  # type: ignore[method-assign]
+    model.forward = lambda image: getattr(model, name)(image)
     return model
 
 
