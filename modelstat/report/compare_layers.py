@@ -11,7 +11,7 @@ from modelstat import units
 from modelstat.errors import UsageError
 from modelstat.report.caption import shared_caption
 from modelstat.report.columns import find
-from modelstat.report.compare_align import Change, Side, align
+from modelstat.report.compare_align import Change, Side, Status, align
 from modelstat.report.document import Document
 from modelstat.report.grid import Cell, Column, Grid, Row, formatted, signed
 from modelstat.report.options import DEFAULT, Options
@@ -50,6 +50,8 @@ CATALOGUE = {each.name: each for each in NAMES} | DIFFERENCES | BOTH
 
 ROUNDING = 1e-9
 """Differences of times below this share are those of sums of floating-point numbers."""
+ALIKE: dict[Status, str] = {"moved": "the same elsewhere", "same": "the same"}
+"""What is summed up for a reader, and the word for it."""
 WHERE = "in a comparison by layer"
 READER = ("layer", "change", "params", "macs", "flops", "rw", "intensity", "bound", "ideal", "predicted")
 DROP = ("flops", "ideal", "bound", "intensity", "rw", "params")
@@ -134,7 +136,7 @@ def check(options: Options, *, timed: bool) -> None:
 
 
 def changes_grid(documents: Sequence[Document], options: Options = DEFAULT, *, program: bool = False) -> Grid:
-    """One row per layer that differs, in order; what is the same summed up in one row; and the totals.
+    """One row per layer that differs, in order; what is the same, or the same under another path, summed up; and the totals.
 
     ``sort`` orders by the size of a difference, ``top`` keeps the largest (by predicted time, or FLOPs without a GPU). For a ``program``
     (CSV) the default columns are both values and the difference of everything, and every layer has its row. Raises UsageError for a
@@ -145,8 +147,7 @@ def changes_grid(documents: Sequence[Document], options: Options = DEFAULT, *, p
     columns = _columns(options, timed=timed, program=program)
     key = find(options.sort or ("predicted" if timed else "flops"), CATALOGUE, WHERE, timed=timed)
     found = layer_changes(documents)
-    shown = [change for change in found.layers if program or change.status != "same"]
-    rest = [change for change in found.layers if not program and change.status == "same"]
+    shown = [change for change in found.layers if program or change.status not in ALIKE]
     if options.sort or options.top:
         field = next(each.field for each in QUANTITIES if each.name == key.name)
         shown.sort(key=lambda change: -abs(difference(change, field) or 0.0))
@@ -156,7 +157,8 @@ def changes_grid(documents: Sequence[Document], options: Options = DEFAULT, *, p
         hidden = []
     rows = [_row(change, columns) for change in shown]
     if not program:
-        rows += [_summed(some, word, columns) for some, word in ((hidden, "more"), (rest, "the same")) if some]
+        rest = [([change for change in found.layers if change.status == status], word) for status, word in ALIKE.items()]
+        rows += [_summed(some, word, columns) for some, word in ((hidden, "more"), *rest) if some]
         rows += _totals(found, columns)
     before, after = (document.model.spec for document in documents)
     return Grid(columns, tuple(rows), shared_caption(documents, f"layers that differ: {after} minus {before}"), drop=DROP)

@@ -107,6 +107,15 @@ def test_by_layer_in_the_terminal(run: Run) -> None:
     assert "stem (Conv2d)" not in out, "what is the same is not listed"
 
 
+def test_layers_that_only_moved_are_summed_up(run: Run) -> None:
+    """A norm after each of the eight convolutions: 2 x (64 + 128 + 2 x 256 + 4 x 512) = 5504 params."""
+    pytest.importorskip("torchvision", reason="the models are torchvision's")
+    out = run("compare", "vgg11", "vgg11_bn", "--input", "3x64x64", "--by", "layer").out
+    assert len(re.findall(r"^features\.\d+ \(BatchNorm2d\)\s+added", out, re.MULTILINE)) == 8
+    assert re.search(r"^20 layers the same elsewhere\s+0 ", out, re.MULTILINE)
+    assert re.search(r"^difference\s+\+5\.50k\s+0 ", out, re.MULTILINE)
+
+
 def test_by_layer_top_and_sort(run: Run) -> None:
     out = run("compare", NARROW, WIDE, *SHAPE, "--by", "layer", "--sort", "params", "--top", "1", "--columns", "layer,params").out
     assert re.search(rf"^stem \(Conv2d\)\s+\+{28 * 8}$", out, re.MULTILINE), "28 x 8 is more than 10 x 8"
