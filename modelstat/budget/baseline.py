@@ -38,7 +38,7 @@ def write_baseline(budget: Budget, document: Document) -> None:
         budget.baseline.parent.mkdir(parents=True, exist_ok=True)
     except OSError as error:
         raise OutputError(f"baseline {budget.baseline} cannot be written: {error.strerror or error}") from error
-    with Output(budget.baseline) as out:
+    with Output(budget.baseline, "baseline") as out:
         json.write([document], out.stream)
 
 

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from contextlib import ExitStack
 from fnmatch import fnmatchcase
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Literal, TextIO
@@ -12,7 +13,6 @@ from modelstat.cli.options import option
 
 if TYPE_CHECKING:
     from modelstat.budget.record import Budget
-    from modelstat.budget.result import Checked
 
 HOW = Group("How to check", sort_key=1)
 WHERE = Group("Where to write", sort_key=2)
@@ -48,6 +48,7 @@ def check(
         junit: Write JUnit XML to a file as well.
         summary: Add Markdown to the end of a file: $GITHUB_STEP_SUMMARY.
     """
+    from modelstat.budget import forms
     from modelstat.budget.check import check as run
     from modelstat.budget.file import find_file, read_budgets
     from modelstat.cli.output import Output
@@ -56,20 +57,32 @@ def check(
 
     path = find_file(Path()) if file is None else file
     budgets = _chosen(read_budgets(path), only or ())
-    with Output(output) as out:
+    with ExitStack() as stack:
+        # A place that cannot be written to is found out before any model is traced.
+        streams: list[tuple[TextIO, str]] = [(stack.enter_context(Output(output)).stream, format)]
+        if junit is not None:
+            streams.append((stack.enter_context(Output(junit, "--junit")).stream, "junit"))
+        if summary is not None:
+            streams.append((stack.enter_context(_end_of(summary)), "markdown"))
         with TraceProgress(f"tracing {len(budgets)} models") as progress:
             checked = run(path, budgets, update_baseline=update_baseline, cache=not no_cache, progress=progress)
-        _write(checked, format, out.stream)
-    if junit is not None:
-        with Output(junit) as out:
-            _write(checked, "junit", out.stream)
-    if summary is not None:
-        _append(checked, summary)
+        for stream, form in streams:
+            forms.FORMS[form](checked, stream)
     errors = checked.of("error")
     if errors:
         names = "; ".join(f"{outcome.budget}: {outcome.error}" for outcome in errors)
         raise BudgetError(f"{len(errors)} of {len(budgets)} budgets could not be checked: {names}")
     return FAILED if checked.of("failed") else 0
+
+
+def _end_of(path: Path) -> TextIO:
+    """The file that CI shows as the step's summary, to which every step adds. Raises OutputError."""
+    from modelstat.errors import OutputError
+
+    try:
+        return path.expanduser().open("a", encoding="utf-8")
+    except OSError as error:
+        raise OutputError(f"--summary {path} cannot be written: {error.strerror or error}") from error
 
 
 def _chosen(budgets: tuple[Budget, ...], globs: list[str] | tuple[()]) -> tuple[Budget, ...]:
@@ -81,26 +94,3 @@ def _chosen(budgets: tuple[Budget, ...], globs: list[str] | tuple[()]) -> tuple[
         names = ", ".join(budget.name for budget in budgets)
         raise UsageError(f"--only {' '.join(globs)} matches no budget: there are {names}")
     return chosen
-
-
-def _write(checked: Checked, form: Form, file: TextIO) -> None:
-    if form == "json":
-        import msgspec
-
-        file.write(msgspec.json.format(msgspec.json.encode(checked), indent=2).decode() + "\n")
-        return
-    from importlib import import_module
-
-    import_module(f"modelstat.budget.{form}").write(checked, file)
-
-
-def _append(checked: Checked, path: Path) -> None:
-    """Adds to the file that CI shows as the step's summary. Raises OutputError."""
-    from modelstat.budget import markdown
-    from modelstat.errors import OutputError
-
-    try:
-        with path.expanduser().open("a", encoding="utf-8") as file:
-            markdown.write(checked, file)
-    except OSError as error:
-        raise OutputError(f"--summary {path} cannot be written: {error.strerror or error}") from error

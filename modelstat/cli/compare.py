@@ -63,14 +63,20 @@ def compare(
     from modelstat.cli.output import Output
     from modelstat.cli.progress import TraceProgress
     from modelstat.cli.render import WIDE
+    from modelstat.errors import UsageError
     from modelstat.hardware.database import resolve
+    from modelstat.predict.execution import Execution
+    from modelstat.report.compare_saved import is_saved
     from modelstat.report.options import Options
 
     gpus = resolve(gpu or ())
     sizes, kinds = batches(batch or ()), precisions(precision or ())
-    # Saved reports bring GPUs of their own: their times stay as they were written.
-    timed = bool(gpus) or any(model.endswith(".json") for model in models)
-    execution(mode, host, None, cuda_graph=cuda_graph, channels_last=channels_last, timed=timed, runs=1)
+    saved = [is_saved(model) for model in models]
+    # A saved report brings GPUs of its own.
+    timed = bool(gpus) or any(saved)
+    running = execution(mode, host, None, cuda_graph=cuda_graph, channels_last=channels_last, timed=timed, runs=1)
+    if models and all(saved) and (input is not None or eval or running != Execution()):
+        raise UsageError("saved reports stay as they were written: leave out --input, --eval and what says how a model runs")
     options = Options(tuple(words(columns or ())), sort=sort, top=top, wide=wide, relative=relative)
     _check(options, by, format, timed=timed)
     with Output(output) as out:

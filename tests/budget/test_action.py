@@ -58,6 +58,32 @@ def test_the_check_step(tmp_path: Path, bin_folder: Path, arguments: str) -> Non
     assert (tmp_path / "report.xml").exists() == bool(arguments)
 
 
+@pytest.mark.parametrize(
+    ("install", "extras", "expected"),
+    [
+        ("", "zoo", [["/action[zoo]"]]),
+        ("", "", [["/action"]]),
+        ("-r needs.txt -e '.[a]' 'two words'", "zoo,hf", [["/action[zoo,hf]"], ["-r", "needs.txt", "-e", ".[a]", "two words"]]),
+    ],
+)
+def test_the_install_step(tmp_path: Path, install: str, extras: str, expected: list[list[str]]) -> None:
+    """A python that writes down what it is called with, one line a call."""
+    log = tmp_path / "log"
+    fake = tmp_path / "python"
+    fake.write_text(f'#!/bin/bash\nprintf "%s|" "$@" >> "{log}"\necho >> "{log}"\n')
+    fake.chmod(0o755)
+    environment = {
+        **os.environ, "PATH": f"{tmp_path}:{os.environ['PATH']}", "SOURCES": "/action", "EXTRAS": extras, "INSTALL": install,
+        "TORCH_INDEX": "https://index",
+    }  # fmt: skip
+    step_ = step("Install modelstat")
+    assert set(step_["env"]) == {"SOURCES", "EXTRAS", "INSTALL", "TORCH_INDEX"}
+    subprocess.run(["bash", "-eo", "pipefail", "-c", step_["run"]], env=environment, check=True)
+    pip = ["-m", "pip", "install", "--quiet"]
+    calls = [line.split("|")[:-1] for line in log.read_text().splitlines()]
+    assert calls == [[*pip, "torch", "torchvision", "--index-url", "https://index"], *([*pip, *arguments] for arguments in expected)]
+
+
 def test_no_input_is_pasted_into_a_script() -> None:
     for name in ("Install modelstat", "Check"):
         assert "${{" not in step(name)["run"]

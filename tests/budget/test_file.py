@@ -7,7 +7,7 @@ from pathlib import Path
 
 import pytest
 
-from modelstat.budget.file import find_file, read_budgets
+from modelstat.budget.file import KEYS, find_file, read_budgets
 from modelstat.budget.limits import REGRESSING
 from modelstat.errors import BudgetError
 
@@ -155,3 +155,17 @@ def test_a_file_that_cannot_be_read(tmp_path: Path) -> None:
     (tmp_path / "binary.toml").write_bytes(b"\xff\xfe")
     with pytest.raises(BudgetError, match="is not TOML"):
         read_budgets(tmp_path / "binary.toml")
+
+
+@pytest.mark.parametrize("page", ["docs/check.md", "README.md"])
+def test_the_budgets_of_the_documentation_are_right(tmp_path: Path, page: str) -> None:
+    text = (Path(__file__).parents[2] / page).read_text(encoding="utf-8")
+    blocks = [block for block in re.findall(r"```toml\n(.*?)```", text, re.DOTALL) if "[[budget]]" in block]
+    assert blocks
+    for block in blocks:
+        assert all(budget.gpu is not None for budget in read_budgets(written(tmp_path, block)))
+
+
+def test_every_key_is_documented() -> None:
+    page = (Path(__file__).parents[2] / "docs" / "check.md").read_text(encoding="utf-8")
+    assert [key for key in KEYS if f"`{key}`" not in page] == []

@@ -267,6 +267,14 @@ def test_the_summary_is_added_to_what_is_there(repository: Repository) -> None:
     assert text.endswith(repository.check("--format", "markdown").out)
 
 
+@pytest.mark.parametrize("option", ["--output", "--junit", "--summary"])
+def test_a_place_that_cannot_be_written_is_found_out_first(repository: Repository, option: str) -> None:
+    repository.budgets("max_params = 5")
+    code, out, err = repository.check(option, "absent/file")
+    assert (code, out) == (2, "")
+    assert f"{option} absent/file cannot be written" in err
+
+
 def test_hostile_names_steer_nothing(repository: Repository) -> None:
     repository.budgets('name = "\\u001b[31m::set-env"\nmax_params = 5')
     for form in ("human", "github", "junit", "markdown"):

@@ -197,6 +197,7 @@ BAD: list[tuple[list[str], str]] = [
     ([NARROW, WIDE, "--by", "layer", "--relative"], "--relative compares models"),
     ([NARROW, WIDE, "--format", "json", "--relative"], "--format json is the whole comparison"),
     ([NARROW, WIDE, "--mode", "compile"], "--mode changes a predicted time"),
+    (["a.json", "b.json"], "saved reports stay as they were written: leave out --input"),
     ([NARROW, "absent.json"], "absent.json cannot be read: No such file"),
     ([NARROW, "{folder}/text.json"], "text.json is not JSON"),
     ([NARROW, "{folder}/other.json"], "other.json is not a report: its schema is not modelstat/1"),
