@@ -123,37 +123,19 @@ def compare(
     Raises UsageError for fewer than two models and for what a saved report does not hold, InputError for a file that is no report, and
     what :func:`analyze` raises. Among several GPUs or models a missing peak is a row without times.
     """
-    from pathlib import Path
-
-    from modelstat.analysis import Analysis
     from modelstat.predict.execution import parse_execution
-    from modelstat.report.compare import Comparison, Subject
-    from modelstat.report.compare_saved import chosen, is_saved, read_report
+    from modelstat.report.compare import Comparison
+    from modelstat.report.compare_gather import gather
 
-    gpus, batches, precisions = _gpus(gpu), _several(batch), _several(precision)
     execution = parse_execution(mode, str(host), channels_last=channels_last, cuda_graph=cuda_graph)
-    held: dict[int, Subject] = {}
-    for place, model in enumerate(models):
-        if isinstance(model, Analysis):
-            held[place] = Subject(chosen(model.trace.model, [model.document], batches, precisions, [each.key for each in gpus]))
-        elif isinstance(model, str) and is_saved(model):
-            documents = read_report(Path(model).expanduser())
-            held[place] = Subject(chosen(model, documents, batches, precisions, [each.key for each in gpus]), Path(model).name)
-    if not gpus and len(held) < len(models):
-        gpus = _gpus(list(dict.fromkeys(entry.key for one in held.values() for each in one.documents for entry in each.gpus)))
 
-    def subject(model: Any) -> Subject:
-        traces = []
-        for each in precisions:
-            for size in batches:
-                if isinstance(model, str):
-                    shape = _spec_inputs(model, inputs)
-                    traces.append(trace_spec(model, shape, size, each, eval_mode=eval_mode, cache=cache, progress=progress))
-                else:
-                    traces.append(_trace_module(model, inputs, None, each, size))
-        return Subject(tuple(Analysis.from_trace(trace, gpus, execution=execution).document for trace in traces))
+    def trace(model: Any, size: int | None, kind: str | None) -> Trace:
+        if isinstance(model, str):
+            shape = _spec_inputs(model, inputs)
+            return trace_spec(model, shape, size, kind, eval_mode=eval_mode, cache=cache, progress=progress)
+        return _trace_module(model, inputs, None, kind, size)
 
-    return Comparison([held[place] if place in held else subject(model) for place, model in enumerate(models)])
+    return Comparison(gather(models, _several(batch), _several(precision), _gpus(gpu), execution, trace))
 
 
 def _spec_inputs(model: str, inputs: Any) -> str | None:

@@ -36,7 +36,7 @@ def check(
         try:
             outcome = _checked(path, budget, analyzed(budget, cache=cache, progress=progress), update_baseline=update_baseline)
         except ModelstatError as error:
-            outcome = _outcome(path, budget, error=str(error))
+            outcome = _outcome(path, budget, error=" ".join(str(error).split()))
         except Exception as error:
             outcome = _outcome(path, budget, error=f"{type(error).__name__}: {error} (this is a bug in modelstat)")
         outcomes.append(outcome)

@@ -78,7 +78,7 @@ def compare(
     if models and all(saved) and (input is not None or eval or running != Execution()):
         raise UsageError("saved reports stay as they were written: leave out --input, --eval and what says how a model runs")
     options = Options(tuple(words(columns or ())), sort=sort, top=top, wide=wide, relative=relative)
-    _check(options, by, format, timed=timed)
+    _check(options, by, timed=timed)
     with Output(output) as out:
         with TraceProgress(f"tracing {len(models)} models") as progress:
             found = run(
@@ -99,7 +99,7 @@ def compare(
     return 0
 
 
-def _check(options: Options, by: str, form: Form, *, timed: bool) -> None:
+def _check(options: Options, by: str, *, timed: bool) -> None:
     """Raises UsageError for a column that does not exist and for options that do not go together, before a model is traced."""
     from modelstat.errors import UsageError
     from modelstat.report import compare_layers, comparison

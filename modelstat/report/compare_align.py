@@ -4,7 +4,6 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from difflib import SequenceMatcher
-from itertools import zip_longest
 from typing import Any, Literal
 
 import msgspec
@@ -155,8 +154,11 @@ def _children(old: _Node, new: _Node) -> Iterator[Item]:
 def _in_order(old: Sequence[_Node], new: Sequence[_Node], signatures: Sequence[Signature]) -> Iterator[Item]:
     """The longest common run by the first signature, what lies between by the next; then nodes that stand at the same place."""
     if not signatures:
-        same = zip_longest(old, new) if len(old) == len(new) else [*((node, None) for node in old), *((None, node) for node in new)]
-        yield from same
+        if len(old) == len(new):
+            yield from zip(old, new, strict=True)
+        else:
+            yield from ((node, None) for node in old)
+            yield from ((None, node) for node in new)
         return
     first, *others = signatures
     matcher = SequenceMatcher(None, [first(node) for node in old], [first(node) for node in new], autojunk=False)

@@ -118,7 +118,8 @@ def difference(change: Change, field: str) -> float | None:
     if old is None or new is None:
         return None
     gained: float = new - old
-    return gained if abs(gained) > ROUNDING * max(abs(old), abs(new)) else 0
+    rounded = isinstance(gained, float) and abs(gained) <= ROUNDING * max(abs(old), abs(new))
+    return 0 if rounded else gained
 
 
 def _of(side: Side | None, field: str) -> Any:

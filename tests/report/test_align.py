@@ -6,7 +6,7 @@ from collections.abc import Sequence
 
 import msgspec
 import pytest
-from hypothesis import given
+from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from modelstat.report.compare_align import Change, Side, align
@@ -141,6 +141,7 @@ def _is_parent(path: str, leaves: Sequence[Leaf]) -> bool:
     return any(other.startswith(f"{path}.") for other, *_ in leaves)
 
 
+@settings(deadline=None)
 @given(LEAVES, LEAVES)
 def test_every_layer_is_there_once_and_the_differences_sum_to_the_totals(before: list[Leaf], after: list[Leaf]) -> None:
     old, new = net(*before), net(*after)

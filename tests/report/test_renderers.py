@@ -82,6 +82,19 @@ def test_colours_follow_the_bound_on_a_terminal() -> None:
     assert "\x1b[35moverhead" in text
 
 
+def test_the_best_of_several_models_is_bold_on_a_terminal() -> None:
+    """Of two models that differ in one count."""
+    from rich.console import Console
+
+    first = document()
+    more = msgspec.structs.replace(first.totals, macs=first.totals.macs + 10**6)
+    second = msgspec.structs.replace(first, model=msgspec.structs.replace(first.model, spec="other"), totals=more)
+    console = Console(file=io.StringIO(), force_terminal=True, width=100, color_system="standard", legacy_windows=False)
+    console.print(table.display([second, first], Options(columns=("model", "params", "macs")))[1])
+    bold = re.findall(r"\x1b\[1m *([^\s\x1b]+)", console.file.getvalue())  # type: ignore[attr-defined]
+    assert bold == ["model", "params", "MACs", "884.7k"], "the heads, and the smaller count"
+
+
 @pytest.mark.parametrize("name", [*HOSTILE, *STEERING])
 def test_a_name_is_data_in_the_terminal(name: str) -> None:
     text = drawn(document(names=(name, "act", "spare")), width=200)
