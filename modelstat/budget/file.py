@@ -36,7 +36,7 @@ def find_file(folder: Path) -> Path:
     own, project = folder / NAME, folder / PROJECT
     if own.is_file():
         return own
-    if project.is_file() and "modelstat" in _File(project).document.get("tool", {}):
+    if project.is_file() and _File(project).table is not None:
         return project
     raise BudgetError(f"no budgets here: write [[budget]] tables into {own}, or [[tool.modelstat.budget]] into {project}")
 
@@ -44,8 +44,9 @@ def find_file(folder: Path) -> Path:
 def read_budgets(path: Path) -> tuple[Budget, ...]:
     """All budgets of a file, checked. Raises BudgetError, which names the file, the line where it is known, and the nearest key."""
     file = _File(path)
-    table: Any = file.document.get("tool", {}).get("modelstat", {}) if path.name == PROJECT else file.document
-    where = "tool.modelstat" if path.name == PROJECT else "the file"
+    table, where = file.table, "tool.modelstat" if path.name == PROJECT else "the file"
+    if table is None:
+        file.refuse(None, "there is no [[tool.modelstat.budget]] in it")
     if not isinstance(table, dict):
         file.refuse(None, f"{where} must be a table, not {table!r}")
     for key in table:
@@ -82,6 +83,14 @@ class _File:
         except (toml.TOMLDecodeError, UnicodeDecodeError) as error:
             raise BudgetError(f"{path} is not TOML: {error}") from error
         self._lines = text.splitlines()
+
+    @property
+    def table(self) -> Any:
+        """What is modelstat's in it: everything, or [tool.modelstat] of a project; None where there is none."""
+        if self.path.name != PROJECT:
+            return self.document
+        tool = self.document.get("tool")
+        return tool.get("modelstat") if isinstance(tool, dict) else None
 
     def refuse(self, line: int | None, reason: str) -> NoReturn:
         raise BudgetError(f"{self.path}{'' if line is None else f', line {line}'}: {reason}")

@@ -79,7 +79,21 @@ def test_pyproject(tmp_path: Path) -> None:
     assert find_file(tmp_path) == own
 
 
-@pytest.mark.parametrize("text", [None, "[tool.ruff]\nline-length = 100\n"])
+@pytest.mark.parametrize(
+    ("text", "message"),
+    [
+        ("tool = 3\n", r"there is no \[\[tool.modelstat.budget\]\] in it"),
+        ("[tool]\nmodelstat = 3\n", "tool.modelstat must be a table, not 3"),
+        ("[tool.modelstat]\n", "there is no budget in it"),
+        ('[tool.modelstat]\nbudgets = "x"\n', "line 2: unknown key 'budgets' in tool.modelstat: did you mean budget"),
+    ],
+)
+def test_a_project_with_a_mistake(tmp_path: Path, text: str, message: str) -> None:
+    with pytest.raises(BudgetError, match=message):
+        read_budgets(written(tmp_path, text, "pyproject.toml"))
+
+
+@pytest.mark.parametrize("text", [None, "tool = 3\n", "[tool.ruff]\nline-length = 100\n"])
 def test_no_file(tmp_path: Path, text: str | None) -> None:
     if text:
         written(tmp_path, text, "pyproject.toml")
