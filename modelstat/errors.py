@@ -14,6 +14,7 @@
     ├── MissingPeakError              the GPU has no peak for that dtype
     ├── MissingExtraError             an optional package is not installed
     ├── OutputError                   a file that cannot be written
+    ├── BudgetError                   a budget file with a mistake, or a budget that cannot be checked
     ├── UsageError                    options that do not go together
     ├── ClusterError                  a Dask cluster that cannot be reached, or whose workers cannot do the work
     ├── CostError                     a formula that cannot be registered, or that failed
@@ -76,6 +77,10 @@ class MissingExtraError(ModelstatError):
 
 class OutputError(ModelstatError):
     """A file that cannot be written."""
+
+
+class BudgetError(ModelstatError):
+    """A budget file with a mistake, or a budget that cannot be checked."""
 
 
 class UsageError(ModelstatError):

@@ -63,6 +63,9 @@ TORCH_FREE = [
     "modelstat.report.document",
     "modelstat.analysis",
     "modelstat.api",
+    "modelstat.budget.check",
+    "modelstat.budget.file",
+    "modelstat.report.compare",
     "modelstat.sources",
     "modelstat.trace.cache",
 ]
