@@ -30,7 +30,7 @@ HALF = [
     *_free(
         "convolution", "half", direct_efficiency=0.3, prologue=0.5, direct_tail=0.5, direct_ramp=0.5, thin_efficiency=1.0, thin_memory=0.5,
         thin_efficiency_last=0.4, thin_memory_last=0.5, layout_passes=1.0, overlap=0.5, bias_passes=1.0, grouped=1.0, grouped_last=1.0,
-        thin_growth=0.4, thin_growth_last=0.4,
+        thin_growth=0.4, thin_growth_last=0.4, relaid_passes=0.5, grouped_odd_last=0.5, bands=1.0, thin_again=1.0, grouped_again=1.0,
     ),
     *_free("elementwise", "fp32", l2_gain=0.1, instructions_per_flop=0.4),
     *_free("norm", "fp32", relayout_passes=0.4),
@@ -42,7 +42,7 @@ HALF = [
     *_free("resample", "fp32", step_cycles=0.3, memory_share=0.3),
     *_free("gemm", "half", tile_256x128=0.1, tile_128x128=0.1, prologue=0.1, overlap=0.1, l2_activations=0.1),
     *_free("batched_gemm", "half", prologue=0.2, overlap=0.2, misaligned=0.2),
-    *_free("attention", "half", efficiency_64=0.15, prologue=0.15, overlap=0.15),
+    *_free("attention", "half", efficiency_64=0.15, prologue=0.15, overlap=0.15, memory_efficient=0.3, unfused_passes=0.3),
     *_free("rates", "values", memory_gddr=0.1, clock_geforce=0.1),
 ]  # fmt: skip
 """What half-precision models of images move. Everything else stays as single kernels gave it."""
