@@ -14,7 +14,7 @@ from typing import TYPE_CHECKING, Any
 
 if TYPE_CHECKING:
     from modelstat.analysis import Analysis
-    from modelstat.api import analyze, formula, stat, sweep
+    from modelstat.api import analyze, formula, stat, swap, sweep
     from modelstat.errors import (
         BuildError,
         ClusterError,
@@ -28,6 +28,7 @@ if TYPE_CHECKING:
         OutputError,
         SourceError,
         StrictError,
+        SwapError,
         TraceError,
         UnknownGpuError,
         UnknownModelError,
@@ -51,6 +52,7 @@ __all__ = [
     "OutputError",
     "SourceError",
     "StrictError",
+    "SwapError",
     "Sweep",
     "TraceError",
     "UnknownGpuError",
@@ -60,11 +62,12 @@ __all__ = [
     "analyze",
     "formula",
     "stat",
+    "swap",
     "sweep",
 ]
 
 _HOMES = {"Analysis": "modelstat.analysis", "Sweep": "modelstat.sweeping.sweep"} | dict.fromkeys(
-    ("analyze", "formula", "stat", "sweep"), "modelstat.api"
+    ("analyze", "formula", "stat", "swap", "sweep"), "modelstat.api"
 )
 
 

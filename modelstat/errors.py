@@ -15,6 +15,7 @@
     ├── MissingExtraError             an optional package is not installed
     ├── OutputError                   a file that cannot be written
     ├── UsageError                    options that do not go together
+    ├── SwapError                     a swap that does not exist, cannot be read, or that no layer takes
     ├── ClusterError                  a Dask cluster that cannot be reached, or whose workers cannot do the work
     ├── CostError                     a formula that cannot be registered, or that failed
     └── StrictError                   --strict and an op without a formula (exit code 3)
@@ -80,6 +81,10 @@ class OutputError(ModelstatError):
 
 class UsageError(ModelstatError):
     """Options that do not go together."""
+
+
+class SwapError(ModelstatError):
+    """A swap that does not exist, cannot be read, or that no layer takes."""
 
 
 class ClusterError(ModelstatError):
