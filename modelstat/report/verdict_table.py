@@ -19,6 +19,8 @@ from modelstat.report.verdict_grid import layers_grid, peak_text, totals_grid
 
 WIDTH = 100
 """Columns of a report that does not go to a terminal."""
+NAMED = 3
+"""Layers that are named before the others are only counted."""
 DROP = ("ideal", "params", "bound", "mem_bytes")
 """Columns of the layers that go first, in this order, where there is no room."""
 
@@ -91,8 +93,8 @@ def footer(verdict: Verdict) -> list[Line]:
     """What was swapped and what was not, notes, and the verdict on each GPU."""
     absorbed = sum(len(swap.absorbed) for swap in verdict.swapped)
     lines: list[Line] = [("Swapped", f"{len(verdict.swapped)} layers" + (f", with {absorbed} modules that ran right before or after" if absorbed else ""))]
-    lines += _numbered("Left", [(f"{swap.path or 'the model'} ({swap.before})", swap.reason or "") for swap in verdict.skipped])
-    lines += _numbered("Stays", _notes(verdict.swapped))
+    lines += _by_reason("Left as it was", [(swap.path or "the model", swap.reason or "") for swap in verdict.skipped])
+    lines += _by_reason("Kept after", [(swap.path or "the model", swap.note) for swap in verdict.swapped if swap.note])
     lines += [("Note", printable(warning)) for warning in verdict.warnings]
     for run in verdict.runs:
         for gpu in run.gpus:
@@ -101,16 +103,12 @@ def footer(verdict: Verdict) -> list[Line]:
     return lines
 
 
-def _notes(swaps: Sequence[Swap]) -> list[tuple[str, str]]:
-    return [tuple(swap.note.split(" ", 1)) for swap in swaps if swap.note]  # type: ignore[misc]
-
-
-def _numbered(label: str, entries: Sequence[tuple[str, str]]) -> list[Line]:
-    """One line per reason: the first who has it, and how many others."""
+def _by_reason(label: str, entries: Sequence[tuple[str, str]]) -> list[Line]:
+    """One line per reason: the first layers that it holds for, and how many others."""
     reasons: dict[str, list[str]] = {}
-    for who, why in entries:
-        reasons.setdefault(why, []).append(who)
-    texts = [f"{', '.join(dict.fromkeys(names[:3]))}{f' and {len(names) - 3} more' if names[3:] else ''}: {why}" for why, names in reasons.items()]
+    for path, why in entries:
+        reasons.setdefault(why, []).append(path)
+    texts = [f"{', '.join(paths[:NAMED])}{f' and {len(paths) - NAMED} more' if paths[NAMED:] else ''}: {why}" for why, paths in reasons.items()]
     return [(label if index == 0 else "", printable(text)) for index, text in enumerate(texts)]
 
 

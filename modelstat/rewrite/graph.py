@@ -6,6 +6,7 @@ from collections.abc import Sequence
 from typing import Any
 
 from torch import fx, nn
+from torch.nn.modules.dropout import _DropoutNd
 
 from modelstat.errors import SwapError
 from modelstat.rewrite.flow import FUNCTIONS, Flow, Next, activation_name
@@ -37,12 +38,13 @@ class GraphFlow(Flow):
 
     def before(self, path: str) -> str | None:
         """See :meth:`Flow.before`."""
-        writers = {self._homes[node.args[0]] for node in self._calls(path) if node.args and isinstance(node.args[0], fx.Node)}
+        read = [node.args[0] for node in self._calls(path) if node.args and isinstance(node.args[0], fx.Node)]
+        writers = {self._homes[self._origin(node)] for node in read}
         return writers.pop() if len(writers) == 1 else None
 
     def calls(self, path: str) -> int:
         """See :meth:`Flow.calls`."""
-        return len(self._calls(path))
+        return len(self._calls(path)) if path else 1
 
     def order(self) -> Sequence[str]:
         """See :meth:`Flow.order`."""
@@ -50,7 +52,7 @@ class GraphFlow(Flow):
 
     def functions(self) -> Sequence[tuple[str, str]]:
         """See :meth:`Flow.functions`."""
-        called = [(activation_name(_op(node)), self._homes[node]) for node in self._nodes if node.op in ("call_function", "call_method")]
+        called = [(activation_name(self._op(node)), self._homes[node]) for node in self._nodes if node.op in ("call_function", "call_method")]
         return [each for each in called if each[0] in FUNCTIONS]
 
     def _calls(self, path: str) -> list[fx.Node]:
@@ -58,10 +60,29 @@ class GraphFlow(Flow):
         return [node for node in self._nodes if node.op == "call_module" and self._modules.get(str(node.target)) is wanted]
 
     def _next(self, node: fx.Node) -> Next | None:
-        readers = list(node.users)
+        readers = self._readers(node)
         if not readers or readers[0].op == "output":
             return None
-        return Next(_op(readers[0]), self._homes[readers[0]], len(readers) == 1)
+        return Next(self._op(readers[0]), self._homes[readers[0]], len(readers) == 1)
+
+    def _origin(self, node: fx.Node) -> fx.Node:
+        before = node.args[0] if node.args and self._passes(node) else None
+        return self._origin(before) if isinstance(before, fx.Node) else node
+
+    def _readers(self, node: fx.Node) -> list[fx.Node]:
+        """Who uses a node; one that passes its input on is looked through."""
+        return [reader for user in node.users for reader in (self._readers(user) if self._passes(user) else [user])]
+
+    def _passes(self, node: fx.Node) -> bool:
+        module = self._modules.get(str(node.target)) if node.op == "call_module" else None
+        return isinstance(module, nn.Identity) or (isinstance(module, _DropoutNd) and not module.training)
+
+    def _op(self, node: fx.Node) -> str:
+        """What a trace would call it: ``aten::relu``."""
+        if node.op == "call_module" and str(node.target) in self._modules:
+            return f"aten::{type(self._modules[str(node.target)]).__name__.lower()}"
+        name = node.target if isinstance(node.target, str) else getattr(node.target, "__name__", str(node.target))
+        return f"aten::{name}"
 
 
 class _Tracer(fx.Tracer):
@@ -77,9 +98,3 @@ def _home(node: fx.Node) -> str:
         return str(node.target)
     stack: dict[str, Any] = node.meta.get("nn_module_stack") or {}
     return str(list(stack.values())[-1][0]) if stack else ""
-
-
-def _op(node: fx.Node) -> str:
-    """What a trace would call it: ``aten::relu``."""
-    name = node.target if isinstance(node.target, str) else getattr(node.target, "__name__", str(node.target))
-    return f"aten::{name}"

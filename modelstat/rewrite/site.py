@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable, Mapping
 from typing import Any, NamedTuple, TypeVar
 
+import torch
 from torch import nn
 
 from modelstat.errors import SwapError
@@ -46,6 +47,11 @@ class Site:
     def flow(self) -> Flow:
         """What runs before and after the layer. Raises SwapError where that cannot be told without inputs."""
         return self._flow()
+
+    @property
+    def device(self) -> torch.device:
+        """Where the model's weights are; the CPU for a model without any."""
+        return next((parameter.device for parameter in self._modules[""].parameters()), torch.device("cpu"))
 
     def after(self, path: str, kind: Callable[[nn.Module], bool]) -> Neighbour | None:
         """Who reads the output of the module at ``path`` first, and whether it can be absorbed. ``kind`` is what is looked for.

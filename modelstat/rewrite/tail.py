@@ -84,7 +84,8 @@ def _activation(site: Site, last: str, act: str, *, linear: bool) -> Callable[[]
 
 
 def _stays(site: Site, found: Neighbour, what: str) -> None:
-    name = found.path if found.module is not None else f"{activation_name(found.op)} in {found.path or 'the model itself'}"
+    """Notes it without the path of the layer, so that the same note of many layers is one."""
+    name = found.path.rpartition(".")[2] if found.module is not None else activation_name(found.op)
     site.note = f"{name} {found.why or 'is of another kind'}: it {what}"
 
 

@@ -51,7 +51,7 @@ def activation(name: str, site: Site, **parameters: Any) -> nn.Module:
         raise SkipError(f"it is {name} already")
     if getattr(site.layer, "inplace", False) and hasattr(new, "inplace"):
         new.inplace = True  # type: ignore[assignment]
-    return new
+    return new.to(site.device)
 
 
 def _wrong(given: Mapping[str, Any]) -> str | None:

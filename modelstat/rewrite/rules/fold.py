@@ -45,6 +45,7 @@ def fold(site: Site) -> nn.Module:
     finally:
         norm.train(states[0])
         layer.train(states[1])
+    fused.bias.requires_grad_(fused.weight.requires_grad)  # type: ignore[union-attr, operator]
     site.replace(path, fused.train(layer.training))
     return nn.Identity()
 
