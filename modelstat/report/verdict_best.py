@@ -51,14 +51,16 @@ class Ranking(msgspec.Struct, frozen=True, kw_only=True):
     ideal_ms: float | None
     predicted_ms: float | None
     ranks: tuple[Rank, ...]
+    untimed: tuple[str, ...]
 
 
 def ranked(before: Analysis, trials: Sequence[Trial]) -> Ranking:
-    """Trials by predicted time on the first GPU, the fastest first; those without a time last."""
+    """Trials by predicted time on the first GPU, the fastest first. ``untimed`` are the rules that the GPU has no peak for."""
     from modelstat import __version__
 
     own, now = counts(before), before.predictions[0]
     ranks = [_rank(trial, own, now.seconds) for trial in trials]
+    timed = [rank for rank in ranks if rank.predicted_ms is not None]
     return Ranking(
         model=before.trace.model,
         gpu=before.rooflines[0].gpu.name,
@@ -69,7 +71,8 @@ def ranked(before: Analysis, trials: Sequence[Trial]) -> Ranking:
         before=own,
         ideal_ms=_ms(before.rooflines[0].ideal_seconds),
         predicted_ms=_ms(now.seconds),
-        ranks=tuple(sorted(ranks, key=lambda rank: (rank.predicted_ms is None, rank.predicted_ms))),
+        ranks=tuple(sorted(timed, key=lambda rank: (rank.predicted_ms, rank.rule, rank.stage))),
+        untimed=tuple(dict.fromkeys(rank.rule for rank in ranks if rank.predicted_ms is None)),
     )
 
 
@@ -148,7 +151,8 @@ def _write_table(ranking: Ranking, file: TextIO) -> None:
         ("Now", f"{now} predicted"),
     ]
     table = rows_table(grid(ranking), width, narrow=False)
-    foot: list[Line] = [("Note", "ranked by predicted time alone: what a swap does to accuracy is not known before it is trained")]
+    foot: list[Line] = [("Left out", f"{', '.join(ranking.untimed)}: the GPU has no peak for it")] if ranking.untimed else []
+    foot += [("Note", "ranked by predicted time alone: what a swap does to accuracy is not known before it is trained")]
     console = Console(file=file, width=max(width, table.width or 0), highlight=False)
     console.print(lines_text(head, width), "", sep="\n")
     console.print(table, "", sep="\n")

@@ -15,13 +15,13 @@ COUNTS: tuple[tuple[str, str, Kind], ...] = (
     ("macs", "MACs", "count"),
     ("flops", "FLOPs", "count"),
     ("mem_bytes", "MemR+W", "bytes"),
-    ("memory_bytes", "memory", "bytes"),
+    ("memory_bytes", "feature maps", "bytes"),
     ("intensity", "FLOP/B", "ratio"),
 )
-"""Field, head and kind of what is counted; memory is torchstat's sum of output feature maps."""
+"""Field, head and kind of what is counted; feature maps is what torchstat calls memory."""
 TIMES: tuple[tuple[str, str, Kind], ...] = (
-    ("whole_model_ms", "whole model", "ms"),
-    ("ideal_ms", "ideal", "ms"),
+    ("whole_model_ms", "ideal, whole model", "ms"),
+    ("ideal_ms", "ideal, sum of ops", "ms"),
     ("predicted_ms", "predicted", "ms"),
     ("idle_ms", "GPU idle", "ms"),
     ("kernels", "kernels", "integer"),
@@ -47,7 +47,7 @@ def _value(kind: Kind, value: Any) -> str:
 
 def totals_grid(verdict: Verdict, run: Run) -> Grid:
     """What is counted of the whole model, and its times on each GPU: a row each, before, after and the change."""
-    columns = (Column("what", "what", "whole model", "text"), *(Column(name, name, name, "figure") for name in ("before", "after", "change")))
+    columns = (Column("what", "what", "total", "text"), *(Column(name, name, name, "figure") for name in ("before", "after", "change")))
     rows = [
         Row((head, _value(kind, getattr(run.before, name)), _value(kind, getattr(run.after, name)), change_text(run.change[name])))
         for name, head, kind in COUNTS
@@ -109,7 +109,7 @@ def caption(verdict: Verdict, run: Run) -> str:
     boards = [f"{gpu.name} ({peak_text(gpu)})" for gpu in run.gpus]
     batch = "batch as given" if run.batch is None else f"batch {run.batch}"
     version = f"modelstat {verdict.versions.get('modelstat', 'unknown')}"
-    memory = "memory: output feature maps as torchstat sums them"
+    memory = "feature maps: outputs of layers, which torchstat calls memory"
     running = [verdict.execution] if verdict.execution else []
     return "; ".join([f"{verdict.model}, {', '.join(verdict.rules)}", f"{batch}, {run.precision}", *boards, *running, BRIEF, memory, version])
 

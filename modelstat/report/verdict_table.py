@@ -19,6 +19,7 @@ from modelstat.report.verdict_grid import layers_grid, peak_text, totals_grid
 
 WIDTH = 100
 """Columns of a report that does not go to a terminal."""
+UNLIMITED = 10**6
 NAMED = 3
 """Layers that are named before the others are only counted."""
 DROP = ("ideal", "params", "bound", "mem_bytes")
@@ -35,7 +36,7 @@ def write_table(verdict: Verdict, file: TextIO, *, wide: bool = False) -> None:
     grids = [totals_grid(verdict, run) for run in verdict.runs]
     layers = layers_grid(verdict, verdict.runs[0], wide=wide)
     layers = layers if wide else _fitted(layers, width)
-    tables = [rows_table(grid, width, narrow=False) for grid in (*grids, layers)]
+    tables = [*(rows_table(grid, width, narrow=False) for grid in grids), rows_table(layers, UNLIMITED if wide else width, narrow=False)]
     console = Console(file=file, width=max(width, *(table.width or 0 for table in tables)), highlight=False)
     console.print(lines_text(header(verdict), width))
     for run, table in zip(verdict.runs, tables, strict=False):
@@ -92,7 +93,8 @@ def header(verdict: Verdict) -> list[Line]:
 def footer(verdict: Verdict) -> list[Line]:
     """What was swapped and what was not, notes, and the verdict on each GPU."""
     absorbed = sum(len(swap.absorbed) for swap in verdict.swapped)
-    lines: list[Line] = [("Swapped", f"{len(verdict.swapped)} layers" + (f", with {absorbed} modules that ran right before or after" if absorbed else ""))]
+    also = f", with {_plural(absorbed, 'module')} that ran right before or after" if absorbed else ""
+    lines: list[Line] = [("Swapped", _plural(len(verdict.swapped), "layer") + also)]
     lines += _by_reason("Left as it was", [(swap.path or "the model", swap.reason or "") for swap in verdict.skipped])
     lines += _by_reason("Kept after", [(swap.path or "the model", swap.note) for swap in verdict.swapped if swap.note])
     lines += [("Note", printable(warning)) for warning in verdict.warnings]
@@ -110,6 +112,10 @@ def _by_reason(label: str, entries: Sequence[tuple[str, str]]) -> list[Line]:
         reasons.setdefault(why, []).append(path)
     texts = [f"{', '.join(paths[:NAMED])}{f' and {len(paths) - NAMED} more' if paths[NAMED:] else ''}: {why}" for why, paths in reasons.items()]
     return [(label if index == 0 else "", printable(text)) for index, text in enumerate(texts)]
+
+
+def _plural(count: int, what: str) -> str:
+    return f"{count} {what}{'' if count == 1 else 's'}"
 
 
 def _run_text(run: Run, *, inputs: bool = False) -> str:

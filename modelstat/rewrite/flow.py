@@ -71,9 +71,12 @@ class TraceFlow(Flow):
                 self._below[row].append(index)
                 row = trace.modules[row].parent
         self._readers: dict[int, list[int]] = {}
+        self._writers: dict[int, list[int]] = {}
         for index, op in enumerate(trace.ops):
             for value in {spec.value for spec in op.inputs}:
                 self._readers.setdefault(value, []).append(index)
+            for value in {spec.value for spec in op.outputs}:
+                self._writers.setdefault(value, []).append(index)
 
     def after(self, path: str) -> Next | None:
         """See :meth:`Flow.after`."""
@@ -84,15 +87,9 @@ class TraceFlow(Flow):
 
     def before(self, path: str) -> str | None:
         """See :meth:`Flow.before`."""
-        writers: set[int] = set()
-        for run in self._runs(path):
-            first = self._trace.ops[run[0]]
-            earlier = (index for index in range(run[0] - 1, -1, -1) if first.inputs and self._writes(index, first.inputs[0].value))
-            writer = next(earlier, None)
-            if writer is None:
-                return None
-            writers.add(self._trace.ops[writer].module)
-        return self._trace.modules[writers.pop()].path if len(writers) == 1 else None
+        writers = {self._origin(run) for run in self._runs(path)}
+        found = writers.pop() if len(writers) == 1 else None
+        return None if found is None else self._trace.modules[found].path
 
     def calls(self, path: str) -> int:
         """See :meth:`Flow.calls`."""
@@ -141,8 +138,13 @@ class TraceFlow(Flow):
         alone = value in _written(first) or (len(readers) == 1 and not self._trace.values[value].output)
         return None if first.view else Next(first.name, self._trace.modules[first.module].path, alone)
 
-    def _writes(self, index: int, value: int) -> bool:
-        return any(spec.value == value for spec in self._trace.ops[index].outputs)
+    def _origin(self, run: Sequence[int]) -> int | None:
+        """The module that wrote what the ops of a call read first, of what an op wrote before the call."""
+        for value in (spec.value for index in run for spec in self._trace.ops[index].inputs):
+            writer = next((index for index in reversed(self._writers.get(value, ())) if index < run[0]), None)
+            if writer is not None:
+                return self._trace.ops[writer].module
+        return None
 
 
 def activation_name(op: str) -> str:

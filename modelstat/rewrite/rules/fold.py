@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 from modelstat.rewrite.registry import SkipError, rule
 
@@ -22,7 +22,6 @@ def fold(site: Site) -> nn.Module:
     from torch import nn
     from torch.nn.modules.batchnorm import _BatchNorm
     from torch.nn.modules.conv import _ConvNd
-    from torch.nn.utils.fusion import fuse_conv_bn_eval, fuse_linear_bn_eval
 
     from modelstat.rewrite.site import skip_unless_plain
 
@@ -37,20 +36,25 @@ def fold(site: Site) -> nn.Module:
         raise SkipError("no convolution or linear layer runs right before it, which nothing else reads")
     path, layer = found
     skip_unless_plain(layer, "forward")
-    states = (norm.training, layer.training)
-    norm.eval()
-    layer.eval()
-    try:
-        fused = fuse_linear_bn_eval(layer, norm) if isinstance(layer, nn.Linear) else fuse_conv_bn_eval(layer, norm, _transposed(layer))  # type: ignore[type-var]
-    finally:
-        norm.train(states[0])
-        layer.train(states[1])
+    fused = _fused(layer, norm)
     fused.bias.requires_grad_(fused.weight.requires_grad)  # type: ignore[union-attr, operator]
     site.replace(path, fused.train(layer.training))
     return nn.Identity()
 
 
-def _transposed(layer: nn.Module) -> bool:
-    from torch.nn.modules.conv import _ConvTransposeNd
+def _fused(layer: nn.Module, norm: nn.Module) -> nn.Module:
+    """The layer with the norm in it, as torch computes it; without values where one of both has none."""
+    import copy
 
-    return isinstance(layer, _ConvTransposeNd)
+    from torch import nn
+    from torch.nn.modules.conv import _ConvTransposeNd
+    from torch.nn.utils.fusion import fuse_conv_bn_eval, fuse_linear_bn_eval
+
+    from modelstat.rewrite.targets import own_tensors
+
+    pair: list[Any] = [copy.deepcopy(each).eval() for each in (layer, norm)]
+    if any(tensor.is_meta for each in pair for tensor in own_tensors(each)):
+        pair = [each.to("meta") for each in pair]
+    if isinstance(layer, nn.Linear):
+        return fuse_linear_bn_eval(*pair)
+    return fuse_conv_bn_eval(*pair, transpose=isinstance(layer, _ConvTransposeNd))
