@@ -13,12 +13,12 @@ from modelstat import errors
 ERRORS = [
     "BuildError", "ClusterError", "CostError", "GpuDefinitionError", "InputError", "MissingExtraError",
     "MissingPeakError", "ModelFileError",
-    "ModelstatError", "OutputError", "SourceError", "StrictError", "TraceError", "UnknownGpuError", "UnknownModelError", "UsageError",
+    "ModelstatError", "OutputError", "SourceError", "StrictError", "SwapError", "TraceError", "UnknownGpuError", "UnknownModelError", "UsageError",
 ]  # fmt: skip
 
 
 def test_all_is_exactly_this() -> None:
-    assert modelstat.__all__ == ["Analysis", *sorted([*ERRORS, "Sweep"]), "__version__", "analyze", "formula", "stat", "sweep"]
+    assert modelstat.__all__ == ["Analysis", *sorted([*ERRORS, "Sweep"]), "__version__", "analyze", "formula", "stat", "swap", "sweep"]
 
 
 def test_every_error_class_is_public() -> None:
@@ -35,6 +35,7 @@ def test_every_error_class_is_public() -> None:
         ("Sweep", "modelstat.sweeping.sweep"),
         ("analyze", "modelstat.api"),
         ("stat", "modelstat.api"),
+        ("swap", "modelstat.api"),
         ("sweep", "modelstat.api"),
     ],
 )
