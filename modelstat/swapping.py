@@ -1,4 +1,7 @@
-"""A swap tried out: the model traced before and after, at each batch and precision, and evaluated on each GPU. Nothing here imports torch."""
+"""A swap tried out: the model traced before and after, at each batch and precision, and evaluated on each GPU.
+
+Nothing here imports torch.
+"""
 
 from __future__ import annotations
 

@@ -13,7 +13,8 @@ from modelstat import errors
 ERRORS = [
     "BuildError", "ClusterError", "CostError", "GpuDefinitionError", "InputError", "MissingExtraError",
     "MissingPeakError", "ModelFileError",
-    "ModelstatError", "OutputError", "SourceError", "StrictError", "SwapError", "TraceError", "UnknownGpuError", "UnknownModelError", "UsageError",
+    "ModelstatError", "OutputError", "SourceError", "StrictError", "SwapError",
+    "TraceError", "UnknownGpuError", "UnknownModelError", "UsageError",
 ]  # fmt: skip
 
 

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from typing import Any
 
 from modelstat import units
@@ -26,6 +27,8 @@ TIMES: tuple[tuple[str, str, Kind], ...] = (
     ("idle_ms", "GPU idle", "ms"),
     ("kernels", "kernels", "integer"),
 )
+NARROW = ("params", "flops", "mem_bytes", "intensity")
+"""Of the counts, those that the narrow table of layers has."""
 ARROW = "→"
 
 
@@ -48,34 +51,33 @@ def _value(kind: Kind, value: Any) -> str:
 def totals_grid(verdict: Verdict, run: Run) -> Grid:
     """What is counted of the whole model, and its times on each GPU: a row each, before, after and the change."""
     columns = (Column("what", "what", "total", "text"), *(Column(name, name, name, "figure") for name in ("before", "after", "change")))
-    rows = [
-        Row((head, _value(kind, getattr(run.before, name)), _value(kind, getattr(run.after, name)), change_text(run.change[name])))
-        for name, head, kind in COUNTS
-    ]
+    rows = [_row(head, kind, run.before, run.after, run.change, name) for name, head, kind in COUNTS]
     for gpu in run.gpus:
         mark = f"{gpu.name}: " if len(run.gpus) > 1 else ""
-        rows += [
-            Row((mark + head, _value(kind, getattr(gpu.before, name)), _value(kind, getattr(gpu.after, name)), change_text(gpu.change[name])))
-            for name, head, kind in TIMES
-        ]
+        rows += [_row(mark + head, kind, gpu.before, gpu.after, gpu.change, name) for name, head, kind in TIMES]
         rows.append(Row((f"{mark}ideal bound", gpu.before.ideal_bound or "-", gpu.after.ideal_bound or "-", "")))
         rows.append(Row((f"{mark}bound", gpu.before.bound or "-", gpu.after.bound or "-", "")))
     return Grid(columns, tuple(rows), caption(verdict, run))
 
 
+def _row(head: str, kind: Kind, before: object, after: object, change: Mapping[str, float | None], name: str) -> Row:
+    return Row((head, _value(kind, getattr(before, name)), _value(kind, getattr(after, name)), change_text(change[name])))
+
+
 def layers_grid(verdict: Verdict, run: Run, *, wide: bool, gpu: int = 0) -> Grid:
     """A row for each layer that changed. ``wide`` gives all values before and after; else the counts are changes only."""
     timed = bool(run.gpus)
-    columns = [Column("layer", "path", "layer", "text")]
-    columns += [Column("becomes", "becomes", "becomes", "text")] if wide else []
-    counted = COUNTS if wide else tuple(each for each in COUNTS if each[0] in ("params", "flops", "mem_bytes", "intensity"))
-    columns += [Column(name, name, head, "figure") for name, head, _ in counted]
-    columns += [Column(name, name, head, "figure") for name, head in (("bound", "bound"), ("ideal", "ideal"), ("predicted", "predicted"))] if timed else []
+    counted = tuple(each for each in COUNTS if wide or each[0] in NARROW)
+    heads = [(name, head) for name, head, _ in counted] + ([(name, name) for name in ("bound", "ideal", "predicted")] if timed else [])
+    columns = [Column("layer", "path", "layer", "text"), *([Column("becomes", "becomes", "becomes", "text")] if wide else [])]
+    columns += [Column(name, name, head, "figure") for name, head in heads]
     rows = []
     for layer in run.layers:
         values = [layer.path or "the model"]
         values += [f"{layer.type_before} {ARROW} {layer.type_after}{_absorbed(layer)}"] if wide else []
-        values += [_pair(kind, getattr(layer.before, name), getattr(layer.after, name), layer.change[name], whole=wide or name == "intensity") for name, _, kind in counted]
+        for name, _, kind in counted:
+            both = getattr(layer.before, name), getattr(layer.after, name)
+            values.append(_pair(kind, *both, layer.change[name], whole=wide or name == "intensity"))
         values += _timed(layer, gpu, wide=wide) if timed else []
         rows.append(Row(tuple(values), layer.path, bound=layer.gpus[gpu].after.bound if timed else None))
     return Grid(tuple(columns), tuple(rows), caption(verdict, run))
@@ -111,7 +113,8 @@ def caption(verdict: Verdict, run: Run) -> str:
     version = f"modelstat {verdict.versions.get('modelstat', 'unknown')}"
     memory = "feature maps: outputs of layers, which torchstat calls memory"
     running = [verdict.execution] if verdict.execution else []
-    return "; ".join([f"{verdict.model}, {', '.join(verdict.rules)}", f"{batch}, {run.precision}", *boards, *running, BRIEF, memory, version])
+    what = f"{verdict.model}, {', '.join(verdict.rules)}"
+    return "; ".join([what, f"{batch}, {run.precision}", *boards, *running, BRIEF, memory, version])
 
 
 def peak_text(gpu: GpuVerdict) -> str:

@@ -10,7 +10,6 @@ from typing import Any, TextIO
 import msgspec
 
 from modelstat import units
-from modelstat.records import Swap
 from modelstat.report.grid import Grid, Row, printable
 from modelstat.report.summary import Line
 from modelstat.report.tabular import markdown_escaped, write_markdown
@@ -83,7 +82,8 @@ WRITERS: dict[str, Callable[[Verdict, TextIO], None]] = {"markdown": write_markd
 def header(verdict: Verdict) -> list[Line]:
     """Model, rules, inputs and GPUs."""
     run = verdict.runs[0]
-    lines: list[Line] = [("Model", printable(verdict.model)), ("Swap", ", then ".join(verdict.rules)), ("Input", _run_text(run, inputs=True))]
+    lines: list[Line] = [("Model", printable(verdict.model)), ("Swap", printable(", then ".join(verdict.rules)))]
+    lines.append(("Input", _run_text(run, inputs=True)))
     for gpu in run.gpus:
         ridge = "" if gpu.ridge is None else f", ridge {units.ratio(gpu.ridge)} FLOP/B"
         lines.append(("GPU", f"{gpu.name}: {peak_text(gpu)}{ridge}"))
@@ -110,7 +110,8 @@ def _by_reason(label: str, entries: Sequence[tuple[str, str]]) -> list[Line]:
     reasons: dict[str, list[str]] = {}
     for path, why in entries:
         reasons.setdefault(why, []).append(path)
-    texts = [f"{', '.join(paths[:NAMED])}{f' and {len(paths) - NAMED} more' if paths[NAMED:] else ''}: {why}" for why, paths in reasons.items()]
+    more = {why: f" and {len(paths) - NAMED} more" if paths[NAMED:] else "" for why, paths in reasons.items()}
+    texts = [f"{', '.join(paths[:NAMED])}{more[why]}: {why}" for why, paths in reasons.items()]
     return [(label if index == 0 else "", printable(text)) for index, text in enumerate(texts)]
 
 

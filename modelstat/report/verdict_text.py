@@ -82,4 +82,5 @@ def _needed(gpu: GpuVerdict, before: Counts, after: Counts) -> str | None:
     needed = after.mem_bytes * gpu.peak_flops / before.flops
     if needed <= gpu.bandwidth_bytes:
         return None
-    return f"by the roofline it needs more than {units.bandwidth(needed)} beside this peak, {needed / gpu.bandwidth_bytes:.1f}x what is there"
+    times = f"{needed / gpu.bandwidth_bytes:.1f}x what is there"
+    return f"by the roofline it needs more than {units.bandwidth(needed)} beside this peak, {times}"

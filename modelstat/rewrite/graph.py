@@ -52,8 +52,9 @@ class GraphFlow(Flow):
 
     def functions(self) -> Sequence[tuple[str, str]]:
         """See :meth:`Flow.functions`."""
-        called = [(activation_name(self._op(node)), self._homes[node]) for node in self._nodes if node.op in ("call_function", "call_method")]
-        return [each for each in called if each[0] in FUNCTIONS]
+        called = [node for node in self._nodes if node.op in ("call_function", "call_method")]
+        named = [(activation_name(self._op(node)), self._homes[node]) for node in called]
+        return [each for each in named if each[0] in FUNCTIONS]
 
     def _calls(self, path: str) -> list[fx.Node]:
         wanted = self._modules.get(path)

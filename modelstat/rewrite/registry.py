@@ -82,7 +82,10 @@ def register(target: str, name: str, function: Function, parameters: Mapping[str
 
 
 def rule(text: str, check: Check | None = None) -> Callable[[Function], Function]:
-    """Decorator: registers a function as ``target=name``. Its keyword-only arguments are the rule's parameters, its docstring the summary."""
+    """Decorator: registers a function as ``target=name``.
+
+    Its keyword-only arguments are the rule's parameters, the first line of its docstring is the summary.
+    """
     target, _, name = text.partition("=")
 
     def add(function: Function) -> Function:

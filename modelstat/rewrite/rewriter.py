@@ -23,7 +23,9 @@ WEIGHTED = ("conv", "linear", "precision")
 
 
 def rewrite(model: nn.Module, plan: Plan, flow: Callable[[], Flow]) -> tuple[nn.Module, tuple[Swap, ...]]:
-    """Apply one rule to all layers that it selects, in place. Returns the model (a new one where the model is itself the layer), and what was done.
+    """Apply one rule to all layers that it selects, in place.
+
+    Returns the model (a new one where the model is itself the layer), and what was done to which layer.
 
     ``flow`` tells what runs before and after a layer of the model as it is given; it is asked only where that matters.
     Raises SwapError for a selection that matches nothing, and where no selected layer takes the swap.

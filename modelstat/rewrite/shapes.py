@@ -21,7 +21,8 @@ def check_shapes(rule: str, path: str, old: nn.Module, new: nn.Module) -> None:
         try:
             after = _output(new, example)
         except Exception as error:
-            raise SwapError(f"{rule}: the new {path or 'model'} does not take {tuple(example.shape)}: {type(error).__name__}: {error}") from error
+            reason = f"does not take {tuple(example.shape)}: {type(error).__name__}: {error}"
+            raise SwapError(f"{rule}: the new {path or 'model'} {reason}") from error
         if (before.shape, before.dtype) != (after.shape, after.dtype):
             shapes = f"{tuple(before.shape)} {before.dtype} becomes {tuple(after.shape)} {after.dtype}"
             raise SwapError(f"{rule}: a swap keeps the shape of the output, but at {path or 'the model'} {shapes}")

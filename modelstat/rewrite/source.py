@@ -44,7 +44,10 @@ class SwappedSource(Source):
 
 
 def apply(model: nn.Module, plans: Sequence[Plan], flow_of: Callable[[nn.Module], Flow]) -> tuple[nn.Module, tuple[Swap, ...]]:
-    """Apply plans one after another, in place. ``flow_of`` tells the flow of the model at that point; it is asked once for each plan at most."""
+    """Apply plans one after another, in place.
+
+    ``flow_of`` tells the flow of the model at that point; it is asked once for each plan at most.
+    """
     from modelstat.rewrite.rewriter import rewrite
 
     done: list[Swap] = []

@@ -34,11 +34,11 @@ class Tail(NamedTuple):
 def tail(site: Site, norm: str = "auto", act: str = "auto") -> Tail:
     """The tail of the convolution of a site.
 
-    ``norm`` is auto, none or batch, ``act`` auto, none or an activation's name. none leaves it out, and what ran after the convolution stays
-    there. auto absorbs what ran after it, or adds a batch normalisation and a ReLU where nothing did; a convolution with a normalisation
-    but no activation stays linear, as GhostNet has it before its additions. What cannot be absorbed (a function in a forward, a module that
-    is called elsewhere too) stays after the new layer: a normalisation then stands for the one inside, and of activations only
-    one that may run twice (a ReLU) is also put inside.
+    ``norm`` is auto, none or batch, ``act`` auto, none or an activation's name. none leaves it out, and what ran after the convolution
+    stays there. auto absorbs what ran after it, or adds a batch normalisation and a ReLU where nothing did; a convolution with a
+    normalisation but no activation stays linear, as GhostNet has it before its additions. What cannot be absorbed (a function in a
+    forward, a module that is called elsewhere too) stays after the new layer: a normalisation then stands for the one inside, and of
+    activations only one that may run twice (a ReLU) is also put inside.
     """
     conv = site.of(_ConvNd)
     normed = site.after(site.path, is_norm)
@@ -94,6 +94,7 @@ def _nothing(*_: int) -> None:
 
 
 def batch_norm(conv: _ConvNd) -> Callable[[int], nn.Module]:
+    """Makes a batch normalisation of so many channels, for as many axes, on the device and in the dtype of a convolution."""
     kind = BATCH_NORMS[len(conv.kernel_size) - 1]
     return lambda channels: kind(channels, **factory(conv))
 

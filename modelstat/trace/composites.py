@@ -1,8 +1,8 @@
 """Ops that are kept whole: attention, one RNN op per layer and direction, RMSNorm, and in a fake run the matmul of a group of experts.
 
-Below autograd, attention falls apart into products and a softmax, an RNN into a step at a time or into one backend's call, and on the CPU
-RMSNorm into its arithmetic: the same work, but not the bytes that a fused kernel moves. So the dispatcher itself is told, for the time of one trace, to
-hand these ops to the functions below; autocast lies above and has cast their inputs already. The functions record one op
+Below autograd, attention falls apart into products and a softmax, an RNN into a step at a time or into one backend's call, and on the
+CPU RMSNorm into its arithmetic: the same work, but not the bytes that a fused kernel moves. So the dispatcher itself is told, for the time
+of one trace, to hand these ops to the functions below; autocast lies above and has cast their inputs already. The functions record one op
 and give the values back: empty ones in a fake run, real ones in a real run. Where autograd is on they have a backward of their own.
 """
 

@@ -32,8 +32,9 @@ HW = 6 * 6
 CASES = [
     # primary: 8 of 16 channels from 3x3x4, cheap: 8 depthwise 3x3; two scales and shifts of 8 channels each
     Case("ghost", "conv=ghost", bare(nn.Conv2d(4, 16, 3, padding=1)), (2, 4, 6, 6), 8 * 36 + 8 * 9 + 4 * 8, 2 * HW * (8 * 36 + 8 * 9)),
-    Case("ghost of a conv with its norm and activation", "conv=ghost", bare(nn.Conv2d(4, 16, 3, padding=1, bias=False), nn.BatchNorm2d(16), nn.SiLU()),
-         (2, 4, 6, 6), 8 * 36 + 8 * 9 + 4 * 8, 2 * HW * (8 * 36 + 8 * 9)),
+    Case("ghost of a conv with its norm and activation", "conv=ghost",
+         bare(nn.Conv2d(4, 16, 3, padding=1, bias=False), nn.BatchNorm2d(16), nn.SiLU()), (2, 4, 6, 6),
+         8 * 36 + 8 * 9 + 4 * 8, 2 * HW * (8 * 36 + 8 * 9)),
     # ceil(15 / 4) = 4 primary channels, 4 x 3 cheap ones of 5x5: 16, cut to 15
     Case("ghost that is cut", "conv=ghost(ratio=4,kernel=5)", bare(nn.Conv2d(16, 15, 3, padding=1)), (1, 16, 6, 6),
          4 * 144 + 12 * 25 + 2 * 4 + 2 * 12, HW * (4 * 144 + 12 * 25)),
@@ -53,9 +54,11 @@ CASES = [
     Case("separable of a dilated, strided conv", "conv=separable", bare(nn.Conv2d(4, 16, 3, stride=2, padding=2, dilation=2)), (1, 4, 6, 6),
          4 * 9 + 4 * 16 + 16, 9 * (4 * 9 + 4 * 16)),
     Case("grouped", "conv=grouped", bare(nn.Conv2d(8, 16, 3, padding=1)), (2, 8, 6, 6), 16 * 2 * 9 + 16, 2 * HW * 16 * 2 * 9),
-    Case("grouped by two", "conv=grouped(groups=2)", bare(nn.Conv2d(8, 16, 3, padding=1)), (2, 8, 6, 6), 16 * 4 * 9 + 16, 2 * HW * 16 * 4 * 9),
+    Case("grouped by two", "conv=grouped(groups=2)", bare(nn.Conv2d(8, 16, 3, padding=1)), (2, 8, 6, 6), 16 * 4 * 9 + 16,
+         2 * HW * 16 * 4 * 9),
     # min(8 x 9, 16) / 4 = 4
-    Case("low rank conv", "conv=lowrank", bare(nn.Conv2d(8, 16, 3, padding=1)), (2, 8, 6, 6), 4 * 72 + 16 * 4 + 16, 2 * HW * (4 * 72 + 16 * 4)),
+    Case("low rank conv", "conv=lowrank", bare(nn.Conv2d(8, 16, 3, padding=1)), (2, 8, 6, 6), 4 * 72 + 16 * 4 + 16,
+         2 * HW * (4 * 72 + 16 * 4)),
     Case("low rank conv of a given rank", "conv=lowrank(rank=2)", bare(nn.Conv2d(8, 16, 3, stride=2)), (1, 8, 7, 7), 2 * 72 + 16 * 2 + 16,
          9 * (2 * 72 + 16 * 2)),
     Case("low rank linear", "linear=lowrank", bare(nn.Linear(32, 20)), (3, 32), 5 * (32 + 20) + 20, 3 * 5 * (32 + 20)),
@@ -64,7 +67,8 @@ CASES = [
     Case("activation with a parameter", "act=leaky_relu(negative_slope=0.2)", bare(nn.Linear(4, 8), nn.GELU()), (2, 4), 40, 64),
     Case("activation that has weights", "act=prelu(num_parameters=8)", bare(nn.Linear(4, 8), nn.GELU()), (2, 4), 48, 64),
     # 2 x 8 scales and shifts become 8 biases
-    Case("folded norm", "norm=fold", bare(nn.Conv2d(4, 8, 3, bias=False), nn.BatchNorm2d(8), nn.ReLU()).eval(), (2, 4, 8, 8), 8 * 36 + 8, 2 * HW * 8 * 36),
+    Case("folded norm", "norm=fold", bare(nn.Conv2d(4, 8, 3, bias=False), nn.BatchNorm2d(8), nn.ReLU()).eval(), (2, 4, 8, 8),
+         8 * 36 + 8, 2 * HW * 8 * 36),
     Case("folded into a linear", "norm=fold", bare(nn.Linear(4, 8), nn.BatchNorm1d(8)).eval(), (2, 4), 40, 64),
     Case("folded into a transposed conv", "norm=fold", bare(nn.ConvTranspose2d(4, 8, 2, stride=2), nn.BatchNorm2d(8)).eval(), (1, 4, 3, 3),
          4 * 8 * 4 + 8, 9 * 4 * 8 * 4),

@@ -35,7 +35,8 @@ def _wrong(given: Mapping[str, Any]) -> str | None:
 def ghost(site: Site, *, ratio: int = 2, kernel: int = 3, norm: str = "auto", act: str = "auto") -> nn.Module:
     """GhostNet's module: out/ratio channels by the convolution, the others by a depthwise kernel on these.
 
-    With p = ceil(out / ratio) primary channels, weights and MACs per position are p x in / groups x k**d + p (ratio - 1) kernel**d in d axes.
+    With p = ceil(out / ratio) primary channels, weights and MACs per position are p x in / groups x k**d + p (ratio - 1) kernel**d for
+    d axes.
     GhostNet's convolutions have no bias; without a normalisation they have one where the convolution had.
     """
     from torch.nn.modules.conv import _ConvNd
