@@ -22,7 +22,7 @@ from modelstat.report.verdict_wins import Wins, wins
 from modelstat.rewrite.plan import Plan
 from modelstat.rewrite.registry import Asked, ask
 from modelstat.rewrite.selection import Selection
-from modelstat.rewrite.source import SwappedSource
+from modelstat.rewrite.source import SwappedSource, changes_precision
 from modelstat.rewrite.stages import concerns, stages
 from modelstat.sources import Source, parse
 
@@ -53,7 +53,7 @@ class Bench:
         Raises SwapError for a swap that no layer takes, or that changes the shape of the model's outputs; MissingPeakError if the only GPU
         lacks the peak that the model needs.
         """
-        swapped = SwappedSource(self.source, plans)
+        swapped = self._swapped(plans, runs)
         pairs = [self._pair(swapped, run) for run in runs]
         for _, after in pairs:
             after.require_peak()
@@ -80,7 +80,7 @@ class Bench:
                     continue
                 plan = Plan(asked, msgspec.structs.replace(selection, where=stage.where))
                 try:
-                    after = self._pair(SwappedSource(self.source, [plan]), run)[1]
+                    after = self._pair(self._swapped([plan], [run]), run)[1]
                 except SwapError:
                     continue
                 trials.append(Trial(asked.text, stage.name, after))
@@ -88,6 +88,13 @@ class Bench:
             names = ", ".join(asked.text for asked in rules) or "rule"
             raise SwapError(f"{self.source.spec}: no layer takes {names}: `modelstat swap {self.source.spec} RULE` says why for one rule")
         return ranked(before, trials)
+
+    def _swapped(self, plans: Sequence[Plan], runs: Sequence[Run]) -> SwappedSource:
+        """The model with its layers swapped. Raises SwapError for single layers in another precision in a model that is cast as a whole."""
+        swapped = SwappedSource(self.source, plans)
+        if changes_precision(plans) and any(precision or swapped.precision for precision, _ in runs):
+            raise SwapError("a precision of the whole model would undo that of single layers: leave --precision out")
+        return swapped
 
     def _pair(self, swapped: Source, run: Run) -> tuple[Analysis, Analysis]:
         before, after = self._analysis(self.source, run), self._analysis(swapped, run)

@@ -25,7 +25,8 @@ class SwappedSource(Source):
     def __init__(self, inner: Source, plans: Sequence[Plan]) -> None:
         self.inner, self.plans = inner, tuple(plans)
         self.spec = " ".join((inner.spec, *(plan.text for plan in plans)))
-        self.precision = inner.precision
+        # Single layers in another precision need the others in the model's own: to say fp32 of a model that is in fp32 changes nothing.
+        self.precision = None if changes_precision(plans) and inner.precision == "fp32" else inner.precision
 
     def key(self) -> dict[str, str]:
         """That of the model, and the rules with where they are applied."""
@@ -41,6 +42,11 @@ class SwappedSource(Source):
         with guarded():
             model, swaps = apply(built.model, self.plans, lambda model: _traced(replace(built, model=model)))
         return replace(built, model=model, swaps=(*built.swaps, *swaps))
+
+
+def changes_precision(plans: Sequence[Plan]) -> bool:
+    """Whether some layers get a precision of their own, which a precision of the whole model would undo."""
+    return any(plan.asked.rule.target == "precision" for plan in plans)
 
 
 def apply(model: nn.Module, plans: Sequence[Plan], flow_of: Callable[[nn.Module], Flow]) -> tuple[nn.Module, tuple[Swap, ...]]:

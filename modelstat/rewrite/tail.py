@@ -58,8 +58,10 @@ def tail(site: Site, norm: str = "auto", act: str = "auto") -> Tail:
         acts_itself = not isinstance(getattr(normed.module, "act", nn.Identity()), nn.Identity)
         if norm == "auto":
             own_norm = _copies(normed.module, conv.out_channels)
-    if acts_itself and norm == "auto":
-        return Tail(own_norm, _nothing if act in ("auto", "none") else lambda: make_activation(act))
+    if acts_itself and act in ("auto", "none"):
+        # The copies of such a normalisation act too; a plain one in its place needs the activation beside it.
+        own: nn.Module = normed.module.act  # type: ignore[union-attr, assignment]
+        return Tail(own_norm, _nothing if norm == "auto" or act == "none" else lambda: copy.deepcopy(own))
     return Tail(own_norm, _activation(site, last, act, linear=follows))
 
 

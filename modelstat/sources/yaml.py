@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, Any, NamedTuple
 
 from modelstat.errors import InputError, ModelFileError, ModelstatError, SwapError
 from modelstat.rewrite.plan import Plan, plan_of
-from modelstat.rewrite.source import SwappedSource
+from modelstat.rewrite.source import SwappedSource, changes_precision
 from modelstat.sources.inputs import parse_inputs
 from modelstat.sources.source import Built, Source
 from modelstat.sources.spec import Spec, parse_spec
@@ -54,6 +54,8 @@ class YamlSource(Source):
         entries = read_entries(path, content)
         inputs, precision = _inputs(path, entries), _precision(path, entries)
         swaps = _swaps(path, entries)
+        if precision and changes_precision(swaps):
+            raise _error(path, entries["precision"].line, "a precision of the model would undo that of the swapped layers: leave it out")
         _check_source(path, entries)
         inner = _inner(path, entries)
         return cls(str(path), SwappedSource(inner, swaps) if swaps else inner, inputs, precision, content)

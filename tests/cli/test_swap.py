@@ -73,6 +73,7 @@ def test_a_second_run_does_not_import_torch(run: Run, small: str) -> None:
         (["--best", "--gpu", "v100", "--where", "conv"], "--best tries each stage: leave --where out"),
         (["act=relu", "--best", "--gpu", "v100"], "no layer takes act=relu"),
         (["conv=ghost", "--gpu", "v100", "--precision", "bf16"], "has no bfloat16 peak"),
+        (["precision=fp16", "--precision", "fp32"], "would undo that of single layers: leave --precision out"),
     ],
 )
 def test_bad_input_is_one_line(run: Run, small: str, arguments: list[str], message: str) -> None:

@@ -100,6 +100,7 @@ def test_the_example_of_the_repository() -> None:
         ("model: resnet50\nprecision: fp8\n", 2, "precision 'fp8' is not one of fp32, tf32, fp16, bf16, amp-fp16, amp-bf16"),
         ("model: resnet50\nswap: conv\n", 2, "swap must be a list, as in `swap: [conv=ghost]`"),
         ("model: resnet50\nswap: ['conv=gost']\n", 2, "no swap is called 'conv=gost': did you mean conv=ghost"),
+        ("model: resnet50\nprecision: fp16\nswap: ['precision=bf16']\n", 2, "a precision of the model would undo that of the swapped"),
         ("model: resnet50\nswap: [{where: layer1}]\n", 2, "a swap is a text such as conv=ghost, or a mapping with a rule"),
         ("model: resnet50\nswap:\n  - rule: conv=ghost\n    kernel: big\n", 2, "kernel 'big': write a size such as 3, or 1x7"),
         ("model: resnet50\nsource: {a: 1}\n", 2, "source must be text"),
