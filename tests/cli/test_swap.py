@@ -39,7 +39,8 @@ def test_a_report_for_a_reader_and_for_a_program(run: Run, small: str, tmp_path:
 
 
 def test_the_best_swap_is_the_first(run: Run) -> None:
-    code, out, _ = run("swap", ENOCR, "conv=grouped(groups=2)", "conv=ghost", "--best", "--gpu", "v100", "--batch", "64", "--format", "json")
+    rules = ("conv=grouped(groups=2)", "conv=ghost")
+    code, out, _ = run("swap", ENOCR, *rules, "--best", "--gpu", "v100", "--batch", "64", "--format", "json")
     assert code == 0
     ranks = json.loads(out)["ranks"]
     times = [rank["predicted_ms"] for rank in ranks]
