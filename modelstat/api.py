@@ -21,6 +21,7 @@ if TYPE_CHECKING:
 
     from modelstat.analysis import Analysis
     from modelstat.hardware.gpu import Gpu
+    from modelstat.predict.measured import Row as MeasuredRow
     from modelstat.records import Trace
     from modelstat.sources import Source
     from modelstat.sources.source import Built
@@ -78,14 +79,14 @@ def analyze(
             raise InputError(f"{model}: inputs of a model spec are given by shape, such as '3x224x224'")
         if kwargs:
             raise InputError(f"{model}: keyword arguments of a model spec are given in inputs, such as 'mask=128:bool'")
-        trace = trace_spec(model, inputs, batch, precision)
+        trace = trace_spec(model, inputs, batch, precision, channels_last=execution.walks_channels_last)
         step = trace_spec(model, inputs, batch, precision, training=True) if training else None
     else:
-        trace = _trace_module(model, inputs, kwargs, precision, batch)
+        trace = _trace_module(model, inputs, kwargs, precision, batch, channels_last=execution.walks_channels_last)
         step = _trace_module(model, inputs, kwargs, precision, batch, training=True) if training else None
     ratio = None
     if measured is not None:
-        ratio = correction(measured, trace, execution, lambda row: trace_spec(row.model, row.input, row.batch, row.precision))
+        ratio = correction(measured, trace, execution, _trace_row)
     both = (step, training) if step and training else None
     analysis = Analysis.from_trace(trace, gpus, training=both, execution=execution, measured=ratio)
     analysis.require_peak()
@@ -105,6 +106,7 @@ def stat(
     from modelstat.cost.registry import costs
     from modelstat.measure.durations import leaf_durations
     from modelstat.report.torchstat import render, torchstat_rows
+    from modelstat.trace.capture import capture
 
     if query_granularity != 1:
         raise UsageError(f"query_granularity {query_granularity}: only 1 (every layer) is known, use analyze() and its depth instead")
@@ -115,7 +117,7 @@ def stat(
     else:
         module = model
         args, kwargs = _inputs(module, input_size, None, None)[:2]
-    trace = _capture(module, args, kwargs, None, None)
+    trace = capture(module, args, kwargs)
     durations = leaf_durations(module, args, kwargs)
     render(torchstat_rows(trace, costs(trace), durations), file or sys.stdout)
 
@@ -127,6 +129,10 @@ def sweep(
     batch: int | Sequence[int | None] | None = None,
     precision: str | Sequence[str | None] | None = None,
     gpu: str | Gpu | Sequence[str | Gpu] | None = None,
+    mode: str = "eager",
+    host: str | float = "typical",
+    channels_last: bool = False,
+    cuda_graph: bool = False,
     workers: int | None = None,
     scheduler: str | None = None,
     output: str | Path | None = None,
@@ -148,6 +154,10 @@ def sweep(
         batch: one batch or several, prepended to inputs that are given by shape.
         precision: as for :func:`analyze`, one or several.
         gpu: as for :func:`analyze`, one or several.
+        mode: eager or compile, for the predicted times.
+        host: fast, typical, slow, or the microseconds that the host needs to issue an op.
+        channels_last: images with their channels innermost.
+        cuda_graph: one launch for all kernels.
         workers: processes on this machine, by default one per core.
         scheduler: the address of a Dask cluster to use instead, ``"tcp://HOST:PORT"``.
         output: the Parquet file to write; by default one that vanishes with the sweep.
@@ -164,13 +174,15 @@ def sweep(
     """
     from pathlib import Path
 
+    from modelstat.predict.execution import parse_execution
     from modelstat.sweeping.grid import Grid
     from modelstat.sweeping.patterns import expand
     from modelstat.sweeping.progress import progress as shown
     from modelstat.sweeping.sweep import Settings, Sweep
 
+    execution = parse_execution(mode, str(host), channels_last=channels_last, cuda_graph=cuda_graph)
     models = expand([specs] if isinstance(specs, str) else list(specs))
-    grid = Grid(models, _several(inputs), _several(batch), _several(precision), _gpus(gpu), layers)
+    grid = Grid(models, _several(inputs), _several(batch), _several(precision), _gpus(gpu), layers, execution)
     settings = Settings(workers=workers, scheduler=scheduler, timeout=timeout, memory=memory, cache=cache)
     path = None if output is None else Path(output)
     return Sweep(grid, path, settings, resume=resume, overwrite=overwrite, progress=shown() if progress else None)
@@ -212,10 +224,11 @@ def swap(
     from modelstat.rewrite.flow import TraceFlow
     from modelstat.rewrite.graph import GraphFlow
     from modelstat.rewrite.source import apply
+    from modelstat.trace.capture import capture
     from modelstat.trace.copies import own_copy
 
     given = None if inputs is None and not kwargs else _inputs(model, inputs, kwargs, None)[:2]
-    return apply(own_copy(model), wanted, lambda each: TraceFlow(_capture(each, *given, None, None)) if given else GraphFlow(each))[0]
+    return apply(own_copy(model), wanted, lambda each: TraceFlow(capture(each, *given)) if given else GraphFlow(each))[0]
 
 
 def _listed(given: Any) -> list[Any]:
@@ -236,18 +249,21 @@ def trace_spec(
     *,
     eval_mode: bool = False,
     training: bool = False,
+    channels_last: bool = False,
     cache: bool = True,
     progress: Callable[[int], None] | None = None,
 ) -> Trace:
     """The trace of a model spec, from the cache if it is there: then torch is not imported.
 
     ``inputs``, ``batch`` and ``precision`` are as on the command line; ``eval_mode`` puts a model that its file returns in training
-    mode into eval; ``training`` walks the model forward and back, in training mode; ``progress`` is told the number of ops while a
-    model is walked.
+    mode into eval; ``training`` walks the model forward and back, in training mode; ``channels_last`` on images whose channels are
+    innermost; ``progress`` is told the number of ops while a model is walked.
     Raises SourceError, InputError, UsageError or TraceError.
     """
     source = parse(spec)
-    return trace_source(source, inputs, batch, precision, eval_mode=eval_mode, training=training, cache=cache, progress=progress)
+    return trace_source(
+        source, inputs, batch, precision, eval_mode=eval_mode, training=training, channels_last=channels_last, cache=cache, progress=progress
+    )
 
 
 def trace_source(
@@ -258,12 +274,13 @@ def trace_source(
     *,
     eval_mode: bool = False,
     training: bool = False,
+    channels_last: bool = False,
     cache: bool = True,
     progress: Callable[[int], None] | None = None,
 ) -> Trace:
     """The trace of what a source builds, as :func:`trace_spec`."""
     precision = precision or source.precision
-    key = trace_key(source, inputs, batch, precision)
+    key = trace_key(source, inputs, batch, precision, channels_last)
     key |= {name: True for name, asked in (("eval", eval_mode), ("training", training)) if asked}
     store = TraceCache() if cache else None
     trace = store.get(key) if store is not None else None
@@ -292,6 +309,7 @@ def trace_source(
             rebuild=rebuild,
             progress=progress,
             training=training,
+            channels_last=channels_last,
         )
         if built.swaps:
             trace = msgspec.structs.replace(trace, swaps=built.swaps)
@@ -300,9 +318,12 @@ def trace_source(
     return trace
 
 
-def trace_key(source: Source, inputs: str | None, batch: int | None, precision: str | None) -> dict[str, Any]:
+def trace_key(
+    source: Source, inputs: str | None, batch: int | None, precision: str | None, channels_last: bool = False
+) -> dict[str, Any]:
     """What the trace of a source is stored under, see :class:`modelstat.trace.cache.TraceCache`."""
-    return {**source.key(), "inputs": inputs, "batch": batch, "precision": precision or source.precision}
+    layout = {"channels-last": True} if channels_last else {}
+    return {**source.key(), "inputs": inputs, "batch": batch, "precision": precision or source.precision, **layout}
 
 
 def _has_user_formula(trace: Trace) -> bool:
@@ -310,25 +331,18 @@ def _has_user_formula(trace: Trace) -> bool:
     return any(op.cost is not None for op in trace.ops)
 
 
+def _trace_row(row: MeasuredRow) -> Trace:
+    return trace_spec(row.model, row.input, row.batch, row.precision, channels_last=row.walks_channels_last)
+
+
 def _trace_module(
-    model: nn.Module, inputs: Any, kwargs: Mapping[str, Any] | None, precision: str | None, batch: int | None, *, training: bool = False
-) -> Trace:
-    args, named, batch = _inputs(model, inputs, kwargs, batch)
-    return _capture(model, args, named, precision, batch, training=training)
-
-
-def _capture(
-    model: nn.Module,
-    args: Sequence[Any],
-    kwargs: Mapping[str, Any],
-    precision: str | None,
-    batch: int | None,
-    *,
-    training: bool = False,
-) -> Trace:
+    model: nn.Module, inputs: Any, kwargs: Mapping[str, Any] | None, precision: str | None, batch: int | None, *,
+    training: bool = False, channels_last: bool = False,
+) -> Trace:  # fmt: skip
     from modelstat.trace.capture import capture
 
-    return capture(model, args, kwargs, precision_name=precision, batch=batch, training=training)
+    args, named, batch = _inputs(model, inputs, kwargs, batch)
+    return capture(model, args, named, precision_name=precision, batch=batch, training=training, channels_last=channels_last)
 
 
 def _inputs(

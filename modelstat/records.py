@@ -217,6 +217,8 @@ class Trace(msgspec.Struct, frozen=True):
     versions: dict[str, str] = {}
     swaps: tuple[Swap, ...] = ()
     """What was swapped before the walk, and what was left as it was."""
+    layout: Literal["natural", "channels-last"] = "natural"
+    """channels-last: images and weights of convolutions had their channels innermost, so that the strides are those of such a run."""
 
 
 TRACE_SCHEMA = "modelstat-trace/1"

@@ -107,4 +107,5 @@ class Bench:
 
     def _trace(self, source: Source, run: Run) -> Trace:
         precision, batch = run
-        return trace_source(source, self._inputs, batch, precision, cache=self._cache, progress=self._progress)
+        last = self.execution.walks_channels_last
+        return trace_source(source, self._inputs, batch, precision, channels_last=last, cache=self._cache, progress=self._progress)

@@ -101,7 +101,11 @@ def analyze(
         with TraceProgress(f"tracing {model}") as progress:
 
             def traced(precision: str | None, size: int | None, both_ways: bool) -> Trace:
-                return trace_spec(model, input, size, precision, eval_mode=eval, training=both_ways, cache=not no_cache, progress=progress)
+                last = running.walks_channels_last and not both_ways
+                return trace_spec(
+                    model, input, size, precision, eval_mode=eval, training=both_ways, channels_last=last, cache=not no_cache,
+                    progress=progress,
+                )  # fmt: skip
 
             traces = [traced(each, size, False) for each, size in runs]
             steps = [(traced(each, size, True), training) if training else None for each, size in runs]

@@ -76,8 +76,8 @@ def predict(trace: Trace, costs: Sequence[Cost], gpu: Gpu, execution: Execution 
     """The predicted time of a trace on a GPU. A missing peak gives a Prediction without times, and the reason."""
     execution = execution or Execution()
     natural = trace
-    if execution.channels_last or execution.mode == "compile":
-        # The compiler lays images out channels-last by itself.
+    if trace.layout == "natural" and (execution.channels_last or execution.mode == "compile"):
+        # The compiler lays images out channels-last by itself. Run eagerly, a trace that was walked so is nearer to the truth.
         trace = channels_last(trace, tuple(cost.family for cost in costs))
     try:
         kernels, times = _compiled(trace, natural, costs, gpu) if execution.mode == "compile" else _eager(trace, costs, gpu)
