@@ -261,9 +261,8 @@ def trace_spec(
     Raises SourceError, InputError, UsageError or TraceError.
     """
     source = parse(spec)
-    return trace_source(
-        source, inputs, batch, precision, eval_mode=eval_mode, training=training, channels_last=channels_last, cache=cache, progress=progress
-    )
+    how = {"eval_mode": eval_mode, "training": training, "channels_last": channels_last}
+    return trace_source(source, inputs, batch, precision, **how, cache=cache, progress=progress)
 
 
 def trace_source(

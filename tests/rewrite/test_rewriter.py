@@ -223,6 +223,15 @@ def test_any_chain_keeps_its_shape_and_the_original(chain: list[str], rule: str,
     assert all(torch.equal(tensor, state[name]) for name, tensor in model.state_dict().items())
 
 
+def test_layers_of_another_precision_cast_what_goes_in_and_out() -> None:
+    new = modelstat.swap(nn.Sequential(nn.Linear(4, 8), nn.Linear(8, 2)), "precision=fp16")
+    analysis = modelstat.analyze(new, torch.zeros(3, 4))
+    assert [op.name for op in analysis.trace.ops].count("aten::_to_copy") == 4
+    # fp32 in and out of each, fp16 inside: 3 x (4 + 8) and 3 x (8 + 2) elements are cast, 2 and 4 bytes read or written for each
+    casts = sum(cost.bytes for op, cost in zip(analysis.trace.ops, analysis.costs, strict=True) if op.name == "aten::_to_copy")
+    assert casts == 6 * 3 * (4 + 8 + 8 + 2)
+
+
 def test_plain_data_makes_a_plan() -> None:
     plan = plan_of({"rule": "conv=ghost", "where": ["layer1", "layer2.*"], "skip_stem": True, "kernel": [3, "1x7"], "min_channels": 64})
     assert plan.selection == Selection(("layer1", "layer2.*"), True, ((3,), (1, 7)), 64)

@@ -11,6 +11,9 @@ from torch import Tensor, nn
 class AtPrecision(nn.Module):
     """Casts its input to ``dtype``, runs the layer, and casts the output back to what the input was."""
 
+    casts_its_input = True
+    """Whoever runs the model need not cast what goes in, even where all layers are in one precision."""
+
     def __init__(self, layer: nn.Module, dtype: torch.dtype) -> None:
         super().__init__()
         self.layer = layer.to(dtype)
