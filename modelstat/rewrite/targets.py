@@ -83,7 +83,7 @@ def channels_of(layer: nn.Module) -> int | None:
 
 def features_of(layer: nn.Module) -> tuple[int, int]:
     """Input and output features of a linear layer."""
-    rows, columns = layer.weight.shape  # type: ignore[misc, union-attr]
+    rows, columns = layer.weight.shape  # type: ignore[misc]
     return (int(rows), int(columns)) if _is_conv1d(layer) else (int(columns), int(rows))
 
 

@@ -15,4 +15,6 @@ class FusedMultiheadAttention(nn.MultiheadAttention):
         del need_weights
         # (query, key, value, key_padding_mask) come before need_weights, attn_mask and two more after it.
         names = ("attn_mask", "average_attn_weights", "is_causal")
-        return super().forward(*args[:4], need_weights=False, **dict(zip(names, args[5:], strict=False)), **kwargs)
+        attend: Any = super().forward
+        mixed: tuple[Tensor, Tensor | None] = attend(*args[:4], need_weights=False, **dict(zip(names, args[5:], strict=False)), **kwargs)
+        return mixed
