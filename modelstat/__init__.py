@@ -14,7 +14,7 @@ from typing import TYPE_CHECKING, Any
 
 if TYPE_CHECKING:
     from modelstat.analysis import Analysis
-    from modelstat.api import analyze, compare, formula, stat, sweep
+    from modelstat.api import analyze, compare, formula, stat, swap, sweep
     from modelstat.errors import (
         BudgetError,
         BuildError,
@@ -29,6 +29,7 @@ if TYPE_CHECKING:
         OutputError,
         SourceError,
         StrictError,
+        SwapError,
         TraceError,
         UnknownGpuError,
         UnknownModelError,
@@ -55,6 +56,7 @@ __all__ = [
     "OutputError",
     "SourceError",
     "StrictError",
+    "SwapError",
     "Sweep",
     "TraceError",
     "UnknownGpuError",
@@ -65,6 +67,7 @@ __all__ = [
     "compare",
     "formula",
     "stat",
+    "swap",
     "sweep",
 ]
 
@@ -72,7 +75,7 @@ _HOMES = {
     "Analysis": "modelstat.analysis",
     "Comparison": "modelstat.report.compare",
     "Sweep": "modelstat.sweeping.sweep",
-    **dict.fromkeys(("analyze", "compare", "formula", "stat", "sweep"), "modelstat.api"),
+    **dict.fromkeys(("analyze", "compare", "formula", "stat", "swap", "sweep"), "modelstat.api"),
 }
 
 

@@ -6,6 +6,8 @@ import sys
 from collections.abc import Callable, Mapping, Sequence
 from typing import TYPE_CHECKING, Any, TextIO
 
+import msgspec
+
 from modelstat.cost.user import formula
 from modelstat.errors import InputError, UsageError
 from modelstat.memory.optimizer import check_optimizer
@@ -26,7 +28,7 @@ if TYPE_CHECKING:
     from modelstat.sources.source import Built
     from modelstat.sweeping.sweep import Sweep
 
-__all__ = ["analyze", "compare", "formula", "stat", "sweep", "trace_spec"]
+__all__ = ["analyze", "compare", "formula", "stat", "swap", "sweep", "trace_source", "trace_spec"]
 
 
 def analyze(
@@ -243,6 +245,53 @@ def sweep(
     return Sweep(grid, path, settings, resume=resume, overwrite=overwrite, progress=shown() if progress else None)
 
 
+def swap(
+    model: nn.Module,
+    *rules: str,
+    where: str | Sequence[str] | None = None,
+    skip_stem: bool = False,
+    kernel: int | str | Sequence[int | str] | None = None,
+    min_channels: int | None = None,
+    inputs: Any = None,
+    kwargs: Mapping[str, Any] | None = None,
+) -> nn.Module:
+    """A copy of a model with some of its layers swapped; the model itself stays as it was. The copy can be trained as it is.
+
+    Args:
+        model: an nn.Module, with weights or on the meta device.
+        rules: what to swap, one after another: ``"conv=ghost"``, ``"conv=ghost(ratio=2,kernel=3)"``, ``"act=relu"``, ...
+        where: globs on module paths (``"layer3.*"``); each takes what is below too.
+        skip_stem: leave out the first layer that runs.
+        kernel: take only convolutions of this size, or of one of these: 3, ``"1x7"``.
+        min_channels: take only layers with at least as many channels (features), on both sides.
+        inputs: as for :func:`analyze`. Which layer follows which is then known from a run on them, else from torch.fx, which cannot follow
+            every forward.
+        kwargs: keyword arguments of the forward.
+
+    Raises SwapError for a rule that does not exist, a selection that matches nothing or that no layer takes, and where the order of layers
+    is needed and torch.fx does not find it.
+    """
+    from modelstat.rewrite.plan import plans
+    from modelstat.rewrite.selection import from_mapping
+
+    if not rules:
+        raise UsageError("swap() needs a rule, such as 'conv=ghost'")
+    fields = {"where": _listed(where), "skip_stem": skip_stem, "kernel": _listed(kernel), "min_channels": min_channels}
+    wanted = plans(rules, from_mapping(fields))
+    from modelstat.rewrite.flow import TraceFlow
+    from modelstat.rewrite.graph import GraphFlow
+    from modelstat.rewrite.source import apply
+    from modelstat.trace.capture import capture
+    from modelstat.trace.copies import own_copy
+
+    given = None if inputs is None and not kwargs else _inputs(model, inputs, kwargs, None)[:2]
+    return apply(own_copy(model), wanted, lambda each: TraceFlow(capture(each, *given)) if given else GraphFlow(each))[0]
+
+
+def _listed(given: Any) -> list[Any]:
+    return [] if given is None else [given] if isinstance(given, (str, int)) else list(given)
+
+
 def _several(given: Any) -> tuple[Any, ...]:
     """One value, a sequence of them without repetitions, or (None,) for nothing."""
     several = (given,) if given is None or isinstance(given, (str, int)) else tuple(given)
@@ -271,6 +320,23 @@ def trace_spec(
     Raises SourceError, InputError, UsageError or TraceError.
     """
     source = parse(spec, folder)
+    how = {"eval_mode": eval_mode, "training": training, "channels_last": channels_last}
+    return trace_source(source, inputs, batch, precision, **how, cache=cache, progress=progress)
+
+
+def trace_source(
+    source: Source,
+    inputs: str | None = None,
+    batch: int | None = None,
+    precision: str | None = None,
+    *,
+    eval_mode: bool = False,
+    training: bool = False,
+    channels_last: bool = False,
+    cache: bool = True,
+    progress: Callable[[int], None] | None = None,
+) -> Trace:
+    """The trace of what a source builds, as :func:`trace_spec`."""
     precision = precision or source.precision
     key = trace_key(source, inputs, batch, precision, channels_last)
     key |= {name: True for name, asked in (("eval", eval_mode), ("training", training)) if asked}
@@ -303,6 +369,8 @@ def trace_spec(
             training=training,
             channels_last=channels_last,
         )
+        if built.swaps:
+            trace = msgspec.structs.replace(trace, swaps=built.swaps)
         if store is not None and not _has_user_formula(trace):
             store.put(key, trace)
     return trace

@@ -16,6 +16,7 @@
     ├── OutputError                   a file that cannot be written
     ├── BudgetError                   a budget file with a mistake, or a budget that cannot be checked
     ├── UsageError                    options that do not go together
+    ├── SwapError                     a swap that does not exist, cannot be read, or that no layer takes
     ├── ClusterError                  a Dask cluster that cannot be reached, or whose workers cannot do the work
     ├── CostError                     a formula that cannot be registered, or that failed
     └── StrictError                   --strict and an op without a formula (exit code 3)
@@ -85,6 +86,10 @@ class BudgetError(ModelstatError):
 
 class UsageError(ModelstatError):
     """Options that do not go together."""
+
+
+class SwapError(ModelstatError):
+    """A swap that does not exist, cannot be read, or that no layer takes."""
 
 
 class ClusterError(ModelstatError):

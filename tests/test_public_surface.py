@@ -13,13 +13,14 @@ from modelstat import errors
 ERRORS = [
     "BudgetError", "BuildError", "ClusterError", "CostError", "GpuDefinitionError", "InputError", "MissingExtraError",
     "MissingPeakError", "ModelFileError",
-    "ModelstatError", "OutputError", "SourceError", "StrictError", "TraceError", "UnknownGpuError", "UnknownModelError", "UsageError",
+    "ModelstatError", "OutputError", "SourceError", "StrictError", "SwapError",
+    "TraceError", "UnknownGpuError", "UnknownModelError", "UsageError",
 ]  # fmt: skip
 
 
 def test_all_is_exactly_this() -> None:
     classes = ["Analysis", *sorted([*ERRORS, "Comparison", "Sweep"])]
-    assert modelstat.__all__ == [*classes, "__version__", "analyze", "compare", "formula", "stat", "sweep"]
+    assert modelstat.__all__ == [*classes, "__version__", "analyze", "compare", "formula", "stat", "swap", "sweep"]
 
 
 def test_every_error_class_is_public() -> None:
@@ -38,6 +39,7 @@ def test_every_error_class_is_public() -> None:
         ("analyze", "modelstat.api"),
         ("compare", "modelstat.api"),
         ("stat", "modelstat.api"),
+        ("swap", "modelstat.api"),
         ("sweep", "modelstat.api"),
     ],
 )

@@ -16,6 +16,7 @@ from modelstat.cli.check import check
 from modelstat.cli.compare import compare
 from modelstat.cli.gpus import gpus
 from modelstat.cli.query import query
+from modelstat.cli.swap import swap
 from modelstat.cli.sweep import sweep
 
 COMMANDS: dict[str, Callable[..., object]] = {
@@ -25,6 +26,7 @@ COMMANDS: dict[str, Callable[..., object]] = {
     "query": query,
     "compare": compare,
     "check": check,
+    "swap": swap,
 }
 """What is a command, not a model: a model of that name is written with its origin (``timm:gpus``)."""
 

@@ -9,7 +9,7 @@ import msgspec
 
 from modelstat import units
 
-Kind = Literal["text", "shapes", "integer", "count", "bytes", "ratio", "ms", "share", "rate", "bandwidth", "speed", "flag"]
+Kind = Literal["text", "shapes", "integer", "count", "bytes", "ratio", "ms", "share", "rate", "bandwidth", "speed", "flag", "figure"]
 
 
 class Column(msgspec.Struct, frozen=True):
@@ -109,6 +109,7 @@ FORMATS: dict[Kind, Callable[[Any], str]] = {
     "bandwidth": units.bandwidth,
     "speed": units.per_second,
     "flag": lambda value: "yes" if value else "no",
+    "figure": printable,
 }
 
 

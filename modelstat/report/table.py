@@ -139,7 +139,7 @@ def _cell(column: Column, value: object, row: Row, *, tree: bool) -> str:
         # The tree shows the last part of the path, indented under its parent.
         return "  " * row.indent + printable(value.removeprefix(f"{row.path.rpartition('.')[0]}."))
     text = formatted(column, value)
-    return text if column.kind in ("text", "shapes") else compact(text)
+    return text if column.kind in ("text", "shapes", "figure") else compact(text)
 
 
 def _widths(grid: Grid, longest_op: int | None) -> list[int]:

@@ -1,8 +1,8 @@
-"""Ops that are kept whole: attention, one RNN op per layer and direction, and in a fake run the matmul of a group of experts.
+"""Ops that are kept whole: attention, one RNN op per layer and direction, RMSNorm, and in a fake run the matmul of a group of experts.
 
-Below autograd, attention falls apart into products and a softmax, and an RNN into a step at a time or into one backend's call:
-the same arithmetic, but not the bytes that a fused kernel moves. So the dispatcher itself is told, for the time of one trace, to
-hand these ops to the functions below; autocast lies above and has cast their inputs already. The functions record one op
+Below autograd, attention falls apart into products and a softmax, an RNN into a step at a time or into one backend's call, and on the
+CPU RMSNorm into its arithmetic: the same work, but not the bytes that a fused kernel moves. So the dispatcher itself is told, for the time
+of one trace, to hand these ops to the functions below; autocast lies above and has cast their inputs already. The functions record one op
 and give the values back: empty ones in a fake run, real ones in a real run. Where autograd is on they have a backward of their own.
 """
 
@@ -48,7 +48,7 @@ class Composites:
 
     def table(self) -> dict[str, Any]:
         """Op overload -> replacement."""
-        table: dict[str, Any] = {"scaled_dot_product_attention": self.attention}
+        table: dict[str, Any] = {"scaled_dot_product_attention": self.attention, "rms_norm": self.rms_norm}
         for kind in GATES:
             table[f"{kind}.input"] = self._rnn_dense(kind)
             table[f"{kind}.data"] = self._rnn_packed(kind)
@@ -110,6 +110,18 @@ class Composites:
             recorder.record("modelstat::attention", inputs, [output], arguments)
         result: Tensor = output
         return result
+
+    def rms_norm(self, input: Tensor, normalized_shape: Sequence[int], weight: Tensor | None = None, eps: float | None = None) -> Tensor:
+        """F.rms_norm, which is one kernel on a GPU. Where autograd is on it falls apart, so that its backward is that of its parts."""
+        recorder = self.recorder
+        decompose = torch.ops.aten.rms_norm.default.decompose
+        if needs_gradient(input, weight):
+            whole: Tensor = decompose(input, normalized_shape, weight, eps)
+            return whole
+        with recorder.suspended():
+            output = decompose(input, normalized_shape, weight, eps) if recorder.real else torch.empty_like(input)
+        recorder.record("aten::rms_norm", {"input": input, "weight": weight}, [output], {"normalized_shape": list(normalized_shape)})
+        return output
 
     def grouped_matmul(
         self, self_: Tensor, mat2: Tensor, offs: Tensor | None = None, bias: Tensor | None = None, out_dtype: torch.dtype | None = None
