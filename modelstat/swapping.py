@@ -60,7 +60,8 @@ class Bench:
 
         @remembered
         def won(precision: str | None) -> tuple[Wins | None, ...]:
-            return wins(*(self._trace(source, (precision, 1)) for source in (self.source, swapped)), self.gpus, self.execution)
+            before, after = (self._trace(source, (precision, 1)) for source in (self.source, swapped))
+            return wins(before, after, self.gpus, self.execution)
 
         def wins_at(run: int, gpu: int) -> Wins | None:
             return won(runs[run][0])[gpu] if pairs[run][0].trace.batch is not None else None

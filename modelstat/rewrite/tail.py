@@ -42,7 +42,8 @@ def tail(site: Site, norm: str = "auto", act: str = "auto") -> Tail:
     """
     conv = site.of(_ConvNd)
     normed = site.after(site.path, is_norm)
-    last, own_norm = site.path, batch_norm(conv)
+    last = site.path
+    own_norm: Callable[[int], nn.Module | None] = batch_norm(conv)
     follows = normed is not None and (normed.module is not None or "_norm" in normed.op)
     acts_itself = False
     if norm == "none":

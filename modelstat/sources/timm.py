@@ -87,5 +87,5 @@ class TimmSource(ZooSource):
         model: nn.Module = create_model(self.name, pretrained=False, **given)
         for module in model.modules() if fast is not None else ():
             if hasattr(module, "_fast_norm"):
-                module._fast_norm = bool(fast)
+                module.__dict__["_fast_norm"] = bool(fast)
         return model

@@ -4,6 +4,7 @@ import contextlib
 import copy
 import pickle
 import re
+from collections.abc import Callable
 from typing import Any
 
 import pytest
@@ -206,7 +207,7 @@ LAYERS = st.sampled_from(["conv", "norm", "relu", "silu", "linear_of_channels"])
 @settings(max_examples=30, deadline=None)
 @given(st.lists(LAYERS, min_size=1, max_size=5), RULES, st.booleans())
 def test_any_chain_keeps_its_shape_and_the_original(chain: list[str], rule: str, training: bool) -> None:
-    made = {
+    made: dict[str, Callable[[], nn.Module]] = {
         "conv": lambda: nn.Conv2d(8, 8, 3, padding=1), "norm": lambda: nn.BatchNorm2d(8), "relu": lambda: nn.ReLU(inplace=True),
         "silu": nn.SiLU, "linear_of_channels": lambda: nn.Conv2d(8, 8, 1),
     }  # fmt: skip

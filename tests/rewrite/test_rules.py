@@ -186,7 +186,7 @@ def test_attention_of_timm_and_transformers() -> None:
     image = torch.rand(1, 3, 32, 32)
     new = modelstat.swap(model, "attention=fused", inputs=(image,))
     assert [block.attn.fused_attn for block in model.blocks] == [False, False]
-    assert [block.attn.fused_attn for block in new.blocks] == [True, True]  # type: ignore[union-attr, attr-defined]
+    assert [block.attn.fused_attn for block in new.blocks] == [True, True]  # type: ignore[union-attr]
     torch.testing.assert_close(new(image), model(image), atol=1e-4, rtol=1e-4)
     with pytest.raises(SwapError, match=r"blocks\.0\.attn and 1 more: it is fused already"):
         modelstat.swap(new, "attention=fused", inputs=(image,))

@@ -18,10 +18,10 @@ def like(
     return CONVOLUTIONS[axes(conv) - 1](
         in_channels=conv.in_channels if into is None else into,
         out_channels=conv.out_channels if out is None else out,
-        kernel_size=conv.kernel_size,  # type: ignore[arg-type]
-        stride=conv.stride,  # type: ignore[arg-type]
-        padding=conv.padding,  # type: ignore[arg-type]
-        dilation=conv.dilation,  # type: ignore[arg-type]
+        kernel_size=conv.kernel_size,
+        stride=conv.stride,
+        padding=conv.padding,
+        dilation=conv.dilation,
         groups=conv.groups if groups is None else groups,
         bias=(conv.bias is not None) if bias is None else bias,
         padding_mode=conv.padding_mode,
@@ -31,7 +31,9 @@ def like(
 
 def plain(conv: _ConvNd, into: int, out: int, kernel: int = 1, *, groups: int = 1, bias: bool = False) -> nn.Module:
     """A convolution of stride 1 that keeps the size, with as many axes, the device and the dtype of another."""
-    return CONVOLUTIONS[axes(conv) - 1](into, out, kernel, padding=kernel // 2, groups=groups, bias=bias, **factory(conv))
+    kind: Any = CONVOLUTIONS[axes(conv) - 1]
+    made: nn.Module = kind(into, out, kernel, padding=kernel // 2, groups=groups, bias=bias, **factory(conv))
+    return made
 
 
 def axes(conv: _ConvNd) -> int:

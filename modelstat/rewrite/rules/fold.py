@@ -36,13 +36,13 @@ def fold(site: Site) -> nn.Module:
         raise SkipError("no convolution or linear layer runs right before it, which nothing else reads")
     path, layer = found
     skip_unless_plain(layer, "forward")
-    fused = _fused(layer, norm)
-    fused.bias.requires_grad_(fused.weight.requires_grad)  # type: ignore[union-attr, operator]
+    fused: Any = _fused(layer, norm)
+    fused.bias.requires_grad_(fused.weight.requires_grad)
     site.replace(path, fused.train(layer.training))
     return nn.Identity()
 
 
-def _fused(layer: nn.Module, norm: nn.Module) -> nn.Module:
+def _fused(layer: nn.Module, norm: nn.Module) -> Any:
     """The layer with the norm in it, as torch computes it; without values where one of both has none."""
     import copy
 
@@ -55,6 +55,7 @@ def _fused(layer: nn.Module, norm: nn.Module) -> nn.Module:
     pair: list[Any] = [copy.deepcopy(each).eval() for each in (layer, norm)]
     if any(tensor.is_meta for each in pair for tensor in own_tensors(each)):
         pair = [each.to("meta") for each in pair]
+    one, other = pair
     if isinstance(layer, nn.Linear):
-        return fuse_linear_bn_eval(*pair)
-    return fuse_conv_bn_eval(*pair, transpose=isinstance(layer, _ConvTransposeNd))
+        return fuse_linear_bn_eval(one, other)
+    return fuse_conv_bn_eval(one, other, transpose=isinstance(layer, _ConvTransposeNd))

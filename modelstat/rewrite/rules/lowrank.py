@@ -90,4 +90,4 @@ def _fill(weight: Tensor, bias: Tensor | None, first: nn.Module, second: nn.Modu
         large.copy_((left[:, :kept] * roots).reshape(large.shape))
         small.copy_((roots[:, None] * right[:kept]).reshape(small.shape))
         if bias is not None:
-            second.bias.copy_(bias)  # type: ignore[union-attr, operator]
+            second.bias.copy_(bias)  # type: ignore[operator]
