@@ -7,7 +7,7 @@ import msgspec
 from modelstat.memory.peak import is_activation, live_bytes, weight_bytes
 from modelstat.records import Trace
 
-STEPS = 2000
+STEPS = 1000
 """The most steps of a curve: of a longer trace each step is the largest of several ops."""
 
 

@@ -18,6 +18,7 @@ from modelstat.report.chart.tree import Node, nodes
 
 if TYPE_CHECKING:
     from modelstat.analysis import Analysis
+    from modelstat.report.timing import GpuEntry
 
 
 class View(msgspec.Struct, frozen=True, kw_only=True):
@@ -74,8 +75,13 @@ def _view(analysis: Analysis, index: int, label: str, limit: int) -> View:
         transfers=transfers(trace, roofline.gpu),
         nodes=nodes(trace, costs, roofline, prediction),
         memory=curve(trace),
-        notes=tuple(dict.fromkeys((*entry.notes, *([entry.correction] if entry.correction else []), *analysis.warnings))),
+        notes=tuple(dict.fromkeys((*entry.notes, *_prediction_notes(entry), *analysis.warnings))),
     )
+
+
+def _prediction_notes(entry: GpuEntry) -> list[str]:
+    notes = [entry.correction] if entry.correction else []
+    return notes + ([f"the interval is wide because: {'; '.join(entry.prediction_notes)}"] if entry.prediction_notes else [])
 
 
 def whole_point(view: View) -> Point:

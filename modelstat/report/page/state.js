@@ -26,22 +26,33 @@ function fill(parent, ...children) {
 // Columns back to rows. TEXTS are the columns whose numbers are places in the table of texts.
 const TEXTS = new Set(["path", "name", "type", "family", "dtype", "inputs", "outputs", "bound"]);
 
-function rows(columns) {
-  const names = Object.keys(columns);
-  const length = names.length ? columns[names[0]].length : 0;
+function rows(places) {
+  const names = Object.keys(places);
+  const length = names.length ? page.columns[places[names[0]]].length : 0;
   return Array.from({ length }, (_, row) => {
     const made = { row };
     for (const name of names) {
-      const value = columns[name][row];
+      const value = page.columns[places[name]][row];
       made[name] = TEXTS.has(name) && value !== null ? page.strings[value] : value;
     }
     return made;
   });
 }
 
+// What follows from the other columns: rates, shares and the intensity.
+function complete(point, device, program, transfer) {
+  const per = (amount) => (point.seconds ? amount / point.seconds : null);
+  return {
+    ...point, transfer, rate: per(point.flops), bandwidth: per(point.bytes), intensity: point.bytes ? point.flops / point.bytes : null,
+    bandwidth_share: transfer ? null : per(point.bytes / device.roofs[0].bandwidth),
+    share: transfer || point.seconds === null || !program.seconds ? null : point.seconds / program.seconds,
+  };
+}
+
 const decoded = page.views.map((view) => {
-  const transfers = rows(view.transfers);
-  const join = (columns) => [...rows(columns), ...transfers].map((each, row) => ({ ...each, row }));
+  const of = (places, transfer) => rows(places).map((point) => complete(point, view.device, view.program, transfer));
+  const transfers = of(view.transfers, true);
+  const join = (places) => [...of(places, false), ...transfers].map((each, row) => ({ ...each, row }));
   return { ops: join(view.ops), layers: join(view.layers), nodes: rows(view.nodes), steps: rows(view.memory.steps) };
 });
 

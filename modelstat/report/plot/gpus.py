@@ -42,7 +42,8 @@ def paint(figure: Figure, views: Sequence[View], look: Look) -> None:
     axes.margins(x=0.12)
     axes.set_xlim(left=0)
     axes.set_xlabel("time of one pass (ms)")
-    axes.legend(loc="lower right", fontsize="small")
+    if axes.get_legend_handles_labels()[0]:
+        axes.legend(loc="lower right", fontsize="small")
     view = ordered[0]
     batch = "batch as given" if view.batch is None else f"batch {view.batch}"
     axes.set_title(printable(f"{view.model}, {batch}, {view.precision}, {view.execution}"), loc="left")
