@@ -1,13 +1,15 @@
 // Two models in one chart: an arrow from before to after for each layer that changed.
 
-const CHANGE_COLUMNS = [["params", "count"], ["flops", "count"], ["bytes", "bytes"], ["intensity", "ratio"], ["seconds", "seconds"], ["rate", "rate"]];
-const CHANGE_HEADERS = { params: "params", flops: "FLOPs", bytes: "bytes", intensity: "FLOP/B", seconds: "time", rate: "FLOP/s" };
+const CHANGE_COLUMNS = [
+  ["type", "text", "type"], ["params", "count", "params"], ["flops", "count", "FLOPs"], ["bytes", "bytes", "bytes"], ["intensity", "ratio", "FLOP/B"],
+  ["seconds", "seconds", "time"], ["rate", "rate", "FLOP/s"],
+];
 
 function drawChanges() {
   if (!page.changes.length) return;
   find("changes").hidden = false;
   const colours = ink();
-  const placed = (state_) => (state_ && state_.intensity && state_.rate ? [state_.intensity, state_.rate] : null);
+  const placed = (layer) => (layer && layer.intensity && layer.rate ? [layer.intensity, layer.rate] : null);
   const frame = { ...page.views[0].window, ...Object.fromEntries(["low", "bottom"].map((key) => [key, Math.min(...page.views.map((each) => each.window[key]))])) };
   frame.high = Math.max(...page.views.map((each) => each.window.high));
   frame.top = Math.max(...page.views.map((each) => each.window.top));
@@ -25,17 +27,20 @@ function drawChanges() {
   }));
   const traces = [trace("before", "before", "circle-open", colours.ink), trace("after", "after", "circle", page.series[2])];
   Plotly.react(find("change-chart"), [...roofs.traces, ...traces], layout(frame, [...roofs.annotations, ...arrows]), CONFIG);
-  const heads = ["layer", "before", "after", ...CHANGE_COLUMNS.flatMap(([key]) => [CHANGE_HEADERS[key], "after"])];
+  const heads = ["layer", ...CHANGE_COLUMNS.map(([, , header]) => header)];
   const table = find("change-table");
-  fill(table.tHead, element("tr", {}, ...heads.map((header, index) => element("th", { scope: "col", className: index < 3 ? "text" : "" }, header))));
+  fill(table.tHead, element("tr", {}, ...heads.map((header, index) => element("th", { scope: "col", className: index < 2 ? "text" : "" }, header))));
   fill(table.tBodies[0], ...page.changes.map((change) => element("tr", {},
     element("td", { className: "text path", title: change.path }, change.path || "whole model"),
-    element("td", { className: "text" }, change.before ? change.before.type : "-"), element("td", { className: "text" }, change.after ? change.after.type : "-"),
-    ...CHANGE_COLUMNS.flatMap(([key, kind]) => ["before", "after"].map((side) => element("td", {}, change[side] ? told(kind, change[side][key]) : "-"))))));
+    ...CHANGE_COLUMNS.map(([key, kind]) => element("td", { className: kind === "text" ? "text" : "" }, both(change, key, kind))))));
+}
+
+function both(change, key, kind) {
+  const [before, after] = ["before", "after"].map((side) => (change[side] ? told(kind, change[side][key]) : "-"));
+  return before === after ? before : `${before} → ${after}`;
 }
 
 function changeTooltip(index) {
   const change = page.changes[index];
-  const pairs = CHANGE_COLUMNS.map(([key, kind]) => [CHANGE_HEADERS[key], `${change.before ? told(kind, change.before[key]) : "-"} → ${change.after ? told(kind, change.after[key]) : "-"}`]);
-  return [element("b", {}, change.path || "whole model"), definitions([["type", `${change.before ? change.before.type : "-"} → ${change.after ? change.after.type : "-"}`], ...pairs])];
+  return [element("b", {}, change.path || "whole model"), definitions(CHANGE_COLUMNS.map(([key, kind, header]) => [header, both(change, key, kind)]))];
 }

@@ -54,7 +54,7 @@ function listenToFilters() {
   const form = find("filters");
   form.addEventListener("submit", (event) => event.preventDefault());
   form.addEventListener("reset", () => setTimeout(() => {
-    Object.assign(state, { level: "ops", colour: "bound", text: "", share: 0, transfers: false, selected: null });
+    Object.assign(state, { level: "ops", colour: "bound", text: "", share: 0, transfers: false, selected: null, sort: { key: "seconds", down: true } });
     for (const set of [state.bounds, state.families, state.hidden]) set.clear();
     hideUnused();
     drawFilters();

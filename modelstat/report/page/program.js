@@ -3,7 +3,7 @@
 const PROGRAM_COLUMNS = [
   ["", "label", "text"], ["predicted", "seconds", "seconds"], ["ideal", "ideal_seconds", "seconds"], ["samples/s", "throughput", "perSecond"],
   ["FLOPs", "flops", "count"], ["bytes", "bytes", "bytes"], ["FLOP/B", "intensity", "ratio"], ["of the roof", "roof_share", "percent"],
-  ["% of peak rate", "peak_share", "percent"], ["% of peak bandwidth", "bandwidth_share", "percent"], ["memory", "peak_bytes", "bytes"], ["GPU idle", "idle_seconds", "seconds"], ["bound", "bound", "text"],
+  ["% peak rate", "peak_share", "percent"], ["% bandwidth", "bandwidth_share", "percent"], ["memory", "peak_bytes", "bytes"], ["GPU idle", "idle_seconds", "seconds"], ["bound", "bound", "text"],
 ];
 
 function drawPrograms() {
@@ -44,21 +44,38 @@ function drawProgramChart() {
   const placed = page.views.map((each, index) => ({ index, at: position(each.program, frame) })).filter((each) => each.at);
   const floor = Math.min(...devices.map((device) => frame.low * device.roofs[0].bandwidth), ...placed.map((each) => each.at[1]));
   frame.bottom = floor / 2;
-  const colourOf = (device) => (devices.length === 1 ? colours.soft : page.series[devices.findIndex((each) => each.key === device.key) % page.series.length]);
-  const parts = devices.map((device) => roofTraces(device, frame, colourOf(device), (line) => (devices.length === 1 ? !state.hidden.has(line.id) : line.on),
-    { prefix: devices.length === 1 ? "" : `${device.name} ` }));
+  const single = devices.length === 1;
+  const colourOf = (device) => (single ? colours.soft : page.series[devices.findIndex((each) => each.key === device.key) % page.series.length]);
+  const parts = devices.map((device) => (single ? roofTraces(device, frame, colourOf(device), (line) => !state.hidden.has(line.id)) : outline(device, frame, colourOf(device))));
+  const several = page.views.length > devices.length;
+  const labelOf = (each) => (single ? each.label : each.label.replace(`, ${each.device.name}`, ""));
   const symbols = ["star", "circle", "diamond", "square", "triangle-up", "cross", "hexagon", "pentagon"];
   const trace = {
     x: placed.map((each) => each.at[0]), y: placed.map((each) => each.at[1]), customdata: placed.map((each) => each.index),
-    mode: page.views.length > 1 && page.views.length <= 12 ? "markers+text" : "markers", text: placed.map((each) => plain(page.views[each.index].label)),
+    mode: several && page.views.length <= 6 ? "markers+text" : "markers", text: placed.map((each) => plain(labelOf(page.views[each.index]))),
     textposition: "bottom right", textfont: { size: 11, color: colours.ink }, hoverinfo: "none", showlegend: false,
     marker: {
       size: placed.map((each) => (each.index === state.view ? 17 : 12)), symbol: placed.map((each) => symbols[each.index % symbols.length]),
-      color: placed.map((each) => page.colours[page.views[each.index].program.bound || "none"]), line: { color: colours.ink, width: 1 },
+      color: placed.map((each) => (single ? page.colours[page.views[each.index].program.bound || "none"] : colourOf(page.views[each.index].device))), line: { color: colours.ink, width: 1 },
     },
   };
   const chart = find("program-chart");
   Plotly.react(chart, [...parts.flatMap((each) => each.traces), trace], layout(frame, parts.flatMap((each) => each.annotations)), CONFIG);
+}
+
+// Of several GPUs only the outline is drawn, in a colour that the legend names.
+function outline(device, frame, colour) {
+  const [roof] = device.roofs;
+  const on = device.ceilings.filter((each) => each.on);
+  const top = on.length ? Math.max(...on.map((each) => each.flops)) : frame.high * roof.bandwidth;
+  const ridge = top / roof.bandwidth;
+  return {
+    annotations: [],
+    traces: [{
+      x: [frame.low, ridge, frame.high], y: [frame.low * roof.bandwidth, top, top], mode: "lines", line: { color: colour, width: 2 }, hoverinfo: "skip",
+      name: plain(`${device.name}: ${units.bandwidth(roof.bandwidth)}${on.length ? `, ${units.rate(top)}` : ""}`),
+    }],
+  };
 }
 
 function programTooltip(index) {

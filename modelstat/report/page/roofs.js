@@ -12,7 +12,7 @@ const lines = (device) => [
 ];
 
 // One trace and one label for each roof and ceiling that is on. Roofs end at the highest ceiling, ceilings start at the fastest roof.
-function roofTraces(device, frame, colour, isOn, { prefix = "" } = {}) {
+function roofTraces(device, frame, colour, isOn) {
   const on = lines(device).filter(isOn);
   const roofs = on.filter((line) => line.kind === "roof");
   const ceilings = on.filter((line) => line.kind === "ceiling");
@@ -23,7 +23,7 @@ function roofTraces(device, frame, colour, isOn, { prefix = "" } = {}) {
   const add = (x, y, text, at, anchor, dash) => {
     traces.push({ x, y, mode: "lines", line: { color: colour, width: 1.6, dash }, hoverinfo: "skip", showlegend: false });
     annotations.push({
-      x: Math.log10(at[0]), y: Math.log10(at[1]), text: plain(prefix + text), showarrow: false, xanchor: anchor, yanchor: "bottom",
+      x: Math.log10(at[0]), y: Math.log10(at[1]), text: plain(text), showarrow: false, xanchor: anchor, yanchor: "bottom",
       font: { size: 11, color: colour },
     });
   };

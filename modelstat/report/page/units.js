@@ -11,8 +11,11 @@ function scaled(value, full) {
 
 const significant = (value) => value.toFixed(Math.abs(value) < 9.995 ? 2 : Math.abs(value) < 99.95 ? 1 : 0);
 
+// So many significant digits, with exponents of two places as Python has them.
+const general = (value, digits) => String(Number(value.toPrecision(digits))).replace(/e([+-])(\d)$/, "e$10$2");
+
 function withUnit(value, unit) {
-  if (Math.abs(value) < 1000) return `${Number(value.toPrecision(6))}${unit && " " + unit}`;
+  if (Math.abs(value) < 1000) return `${general(value, 6)}${unit && " " + unit}`;
   const [number, prefix] = scaled(value, (each) => Number(each.toFixed(2)));
   return `${number.toFixed(2)} ${prefix}${unit}`;
 }
@@ -27,20 +30,20 @@ const units = {
   },
   bandwidth(value) {
     const giga = value / 1e9;
-    return `${giga >= 1000 ? giga.toFixed(0) : Number(giga.toPrecision(4))} GB/s`;
+    return `${giga >= 1000 ? giga.toFixed(0) : general(giga, 4)} GB/s`;
   },
   seconds(value) {
     if (value === 0) return "0 s";
     for (const [scale, unit] of [[1, "s"], [1e-3, "ms"], [1e-6, "us"], [1e-9, "ns"]]) {
       if (Math.abs(value) >= 0.9995 * scale) return `${significant(value / scale)} ${unit}`;
     }
-    return `${Number((value * 1e9).toPrecision(3))} ns`;
+    return `${general(value * 1e9, 3)} ns`;
   },
   ratio: (value) => value.toFixed(2),
   percent: (value) => `${(100 * value).toFixed(1)} %`,
   perSecond(value) {
     const rounded = Number(value.toPrecision(3));
-    return rounded >= 100 ? rounded.toLocaleString("en-US", { maximumFractionDigits: 0 }) : String(rounded);
+    return rounded >= 100 ? rounded.toLocaleString("en-US", { maximumFractionDigits: 0 }) : general(rounded, 6);
   },
   text: (value) => value,
 };

@@ -19,31 +19,39 @@ if TYPE_CHECKING:
 
 def paint(figure: Figure, views: Sequence[View], look: Look) -> None:
     """Draw into an empty figure: a line per model, precision and GPU."""
+    from matplotlib.ticker import LogLocator, NullFormatter
+
     above, below = figure.subplots(2, 1, sharex=True)
     series: dict[tuple[str, str, str], list[View]] = {}
     for view in views:
         if view.batch is not None:
             series.setdefault((view.model, view.precision, view.device.name), []).append(view)
     telling = [position for position in range(3) if len({key[position] for key in series}) > 1]
+    curves: set[tuple[float | None, ...]] = set()
     for index, (key, several) in enumerate(series.items()):
         ordered = sorted(several, key=lambda view: view.batch or 0)
         label = ", ".join(key[position] for position in telling) or None
-        _line(above, below, ordered, SERIES[index % len(SERIES)], label, look)
+        curve = tuple(view.program.intensity for view in ordered)
+        # A model has one intensity on every GPU: what is drawn already is not drawn over.
+        _line(above, below, ordered, SERIES[index % len(SERIES)], label, look, intensity=curve not in curves)
+        curves.add(curve)
     above.set(xscale="log", yscale="log", ylabel="predicted samples/s")
     below.set(xscale="log", yscale="log", xlabel="batch", ylabel="intensity (FLOP/B)")
     ticks = sorted({view.batch for view in views if view.batch is not None})
     below.set_xticks(ticks, [str(each) for each in ticks])
     below.minorticks_off()
     for axes in (above, below):
+        axes.yaxis.set_major_locator(LogLocator(subs=(1.0, 2.0, 5.0)))
         axes.yaxis.set_major_formatter(lambda value, _: f"{value:g}")
+        axes.yaxis.set_minor_formatter(NullFormatter())
     if telling:
         above.legend(fontsize="small")
     view = views[0]
     constant = [part for position, part in enumerate((view.model, view.precision, view.device.name)) if position not in telling]
-    above.set_title(printable(", ".join(constant)), loc="left")
+    above.set_title(printable(", ".join(constant)), loc="left", fontsize="medium")
 
 
-def _line(above: Axes, below: Axes, views: Sequence[View], colour: str, label: str | None, look: Look) -> None:
+def _line(above: Axes, below: Axes, views: Sequence[View], colour: str, label: str | None, look: Look, *, intensity: bool) -> None:
     batches = [view.batch or 0 for view in views]
     known = [view for view in views if view.program.throughput]
     xs = [view.batch or 0 for view in known]
@@ -53,7 +61,8 @@ def _line(above: Axes, below: Axes, views: Sequence[View], colour: str, label: s
     fast = [speed * (view.program.seconds or 0.0) / (view.program.low_seconds or 1.0) for view, speed in zip(known, speeds, strict=True)]
     above.fill_between(xs, slow, fast, color=colour, alpha=0.15, linewidth=0)
     intensities = [view.program.intensity for view in views]
-    below.plot(batches, [each or float("nan") for each in intensities], marker="o", markersize=4, color=colour)
+    if intensity:
+        below.plot(batches, [each or float("nan") for each in intensities], marker="o", markersize=4, color=look.ink)
     peak, bandwidth = views[0].program.peak, views[0].device.roofs[0].bandwidth
     ridge = peak / bandwidth if peak else None
     if ridge is None:

@@ -37,13 +37,13 @@ def paint(figure: Figure, views: Sequence[View], look: Look) -> None:
         axes.annotate(units.seconds(whole.seconds), (high * 1e3, place), xytext=(4, 0), textcoords="offset points", va="center",
                       fontsize="x-small", color=look.ink)  # fmt: skip
     axes.set_yticks(list(places), [printable(view.device.name) for view in ordered])
-    axes.invert_yaxis()
+    axes.set_ylim(len(ordered) - 0.4, -0.6)
     axes.grid(visible=False, axis="y")
     axes.margins(x=0.12)
     axes.set_xlim(left=0)
     axes.set_xlabel("time of one pass (ms)")
     if axes.get_legend_handles_labels()[0]:
-        axes.legend(loc="lower right", fontsize="small")
+        axes.legend(loc="upper right", fontsize="small")
     view = ordered[0]
     batch = "batch as given" if view.batch is None else f"batch {view.batch}"
-    axes.set_title(printable(f"{view.model}, {batch}, {view.precision}, {view.execution}"), loc="left")
+    axes.set_title(printable(f"{view.model}, {batch}, {view.precision}, {view.execution}"), loc="left", fontsize="medium")

@@ -22,8 +22,8 @@ if TYPE_CHECKING:
 MARKERS = {"compute": "o", "memory": "D", "overhead": "^", "none": "x"}
 NAMED = 5
 """How many of the heaviest layers are named in the chart."""
-LARGEST = 260.0
-"""Area of the point of the heaviest layer (square points)."""
+LARGEST, WIDTH = 260.0, 7.5
+"""Area of the point of the heaviest layer (square points) in a figure of this width (inches)."""
 
 
 def paint(figure: Figure, views: Sequence[View], look: Look) -> None:
@@ -40,14 +40,16 @@ def paint(figure: Figure, views: Sequence[View], look: Look) -> None:
     for board in boards:
         _roofs(axes, frame, board, colours[board.key], named=len(boards) == 1)
     if len(views) == 1:
-        _layers(axes, frame, views[0], look)
+        _layers(axes, frame, views[0], look, LARGEST * (figure.get_figwidth() / WIDTH) ** 2)
     _programs(axes, frame, views, colours, look)
     if axes.get_legend_handles_labels()[0]:
-        axes.legend(loc="lower right", fontsize="small")
+        for handle in axes.legend(loc="lower right", fontsize="small").legend_handles:
+            handle.set_sizes([30.0])  # type: ignore[union-attr]
     view = views[0]
     batch = "batch as given" if view.batch is None else f"batch {view.batch}"
-    single = f"{view.model}, {batch}, {view.precision} on {view.device.name}"
-    axes.set_title(printable(single if len(views) == 1 else "whole models under their roofs"), loc="left")
+    single = f"{view.model}, {batch}, {view.precision}"
+    title = f"{printable(single)}\n{printable(view.device.name)}" if len(views) == 1 else "whole models under their roofs"
+    axes.set_title(title, loc="left", fontsize="medium")
 
 
 def _roofs(axes: Axes, frame: Window, board: Device, colour: str, *, named: bool) -> None:
@@ -66,13 +68,13 @@ def _roofs(axes: Axes, frame: Window, board: Device, colour: str, *, named: bool
         _label(axes, f"{board.roofs[0].name} {units.bandwidth(bandwidth)}", (start, start * bandwidth), (-4, 2), colour, ha="right", va="bottom")
 
 
-def _layers(axes: Axes, frame: Window, view: View, look: Look) -> None:
+def _layers(axes: Axes, frame: Window, view: View, look: Look, largest: float) -> None:
     most = max((point.seconds or 0.0 for point in view.layers), default=0.0)
     placed = [(point, place) for point in view.layers if (place := frame.position(point.intensity, point.rate, point.bandwidth))]
     for bound, marker in MARKERS.items():
         mine = [(point, place) for point, place in placed if (point.bound or "none") == bound]
         if mine:
-            sizes = [max(6.0, LARGEST * (point.seconds or 0.0) / most) if most else 6.0 for point, _ in mine]
+            sizes = [max(5.0, largest * (point.seconds or 0.0) / most) if most else 5.0 for point, _ in mine]
             label = f"{bound}-bound" if bound != "none" else "no limit known"
             outline: dict[str, Any] = {} if marker == "x" else {"edgecolors": look.ink, "linewidths": 0.4}
             xs, ys = zip(*(place for _, place in mine), strict=True)

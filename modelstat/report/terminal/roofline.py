@@ -84,8 +84,8 @@ def _share(frame: Window, x: float, y: float) -> tuple[float, float]:
 
 
 def _roofs(canvas: Canvas, frame: Window, board: Device, *, named: bool) -> None:
-    """The main memory up to each ceiling that the model runs on; their names are written where there is room."""
-    ceilings = [each for each in board.ceilings if each.on] or list(board.ceilings[:1])
+    """The main memory up to each ceiling that the model runs on (of several boards the highest); names stand where there is room."""
+    ceilings = ([each for each in board.ceilings if each.on] or list(board.ceilings[:1]))[: None if named else 1]
     bandwidth = board.roofs[0].bandwidth
     for ceiling in ceilings:
         ridge = _share(frame, max(ceiling.ridge, frame.low), min(ceiling.flops, frame.high * bandwidth))
@@ -94,7 +94,7 @@ def _roofs(canvas: Canvas, frame: Window, board: Device, *, named: bool) -> None
     if not ceilings:
         canvas.line(*_share(frame, frame.low, frame.low * bandwidth), *_share(frame, frame.high, frame.high * bandwidth))
     for ceiling in ceilings:
-        text = f"{ceiling.name if named else f'{board.name} {ceiling.precision}'} {units.flops_rate(ceiling.flops)}"
+        text = f"{ceiling.name if named else board.name} {units.flops_rate(ceiling.flops)}"
         row = canvas.row_of(_share(frame, frame.high, ceiling.flops)[1])
         canvas.text(row - 1, canvas.columns - len(text), text) or canvas.text(row + 1, canvas.columns - len(text), text)
     if named:

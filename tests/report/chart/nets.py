@@ -6,6 +6,7 @@ import msgspec
 
 from modelstat.analysis import Analysis
 from modelstat.hardware.database import find
+from modelstat.predict.execution import Execution
 from modelstat.records import Input, Module, Op, Trace, Value
 from tests.report.sample import conv_op, conv_parameters, net_trace, spec, trace
 
@@ -13,9 +14,9 @@ HOSTILE = "<img src=x onerror=alert(1)>"
 MORE_HOSTILE = "</script><script>alert(2)</script>"
 
 
-def analysis(model: Trace, *gpus: str) -> Analysis:
+def analysis(model: Trace, *gpus: str, execution: Execution = Execution()) -> Analysis:  # noqa: B008
     """The analysis of a trace on GPUs by name, the V100 where none is named."""
-    return Analysis.from_trace(model, [find(gpu) for gpu in gpus or ("v100",)])
+    return Analysis.from_trace(model, [find(gpu) for gpu in gpus or ("v100",)], execution=execution)
 
 
 def net(**changes: object) -> Analysis:
