@@ -19,7 +19,7 @@ if TYPE_CHECKING:
 
 
 class Drawings:
-    """Context manager around the drawings of one run. Entering opens their files, so that what cannot be written fails before the trace."""
+    """Context manager around the drawings of one run. Entering opens their files: a bad path fails early."""
 
     def __init__(self, html: Path | None, plot: Path | None, kind: Kind | None, theme: Theme | None, *, roofline: bool) -> None:
         self._html = html
@@ -27,7 +27,8 @@ class Drawings:
         self._kind: Kind = kind or "roofline"
         self._theme: Theme = theme or "light"
         self._roofline = roofline
-        self._without_plot = next((name for name, given in (("--plot-kind", kind), ("--plot-theme", theme)) if given and plot is None), None)
+        about = {"--plot-kind": kind, "--plot-theme": theme}
+        self._without_plot = next((name for name, given in about.items() if given and plot is None), None)
         self._stack = ExitStack()
         self._page: Output | None = None
         self._figure: Output | None = None

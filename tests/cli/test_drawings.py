@@ -79,7 +79,9 @@ def test_what_is_refused_before_the_model_is_built(
     assert list(tmp_path.iterdir()) == [model]
 
 
-@pytest.mark.parametrize(("option", "package", "extra"), [("--html", "plotly", "html"), ("--html", "jinja2", "html"), ("--plot", "matplotlib", "plot")])
+@pytest.mark.parametrize(
+    ("option", "package", "extra"), [("--html", "plotly", "html"), ("--html", "jinja2", "html"), ("--plot", "matplotlib", "plot")]
+)
 def test_a_missing_package_names_the_extra(
     run: Run, small: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, option: str, package: str, extra: str
 ) -> None:

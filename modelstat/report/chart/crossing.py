@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
+from itertools import pairwise
 from math import exp, log
 
 
@@ -17,7 +18,7 @@ def crossing(batches: Sequence[int], intensities: Sequence[float | None], ridge:
     known = [(batch, each) for batch, each in zip(batches, intensities, strict=True) if each]
     if not ridge:
         return None
-    for (batch, low), (larger, high) in zip(known, known[1:], strict=False):
+    for (batch, low), (larger, high) in pairwise(known):
         if min(low, high) <= ridge <= max(low, high) and low != high:
             return exp(log(batch) + (log(larger) - log(batch)) * (log(ridge) - log(low)) / (log(high) - log(low)))
     return None

@@ -13,7 +13,10 @@ from modelstat.records import Trace
 
 
 class Node(msgspec.Struct, frozen=True):
-    """One module and all below it: time (s, None where the GPU has no peak for it), FLOPs and bytes. ``parent`` is an index, -1 the root's."""
+    """One module and all below it: time (s, None where the GPU has no peak for it), FLOPs and bytes.
+
+    ``parent`` is an index into the nodes, -1 the root's.
+    """
 
     path: str
     type: str

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
+from contextlib import AbstractContextManager
 from pathlib import Path
 from typing import IO, TYPE_CHECKING, Any
 
@@ -49,21 +50,25 @@ def check(kind: Kind, *, batches: int, precisions: int, gpus: int) -> None:
 def save(views: Sequence[View], file: IO[bytes], form: str, *, kind: Kind = "roofline", theme: Theme = "light") -> None:
     """Draw a figure into a binary file as png, svg or pdf. The same views give the same bytes. Raises MissingExtraError."""
     require()
-    import matplotlib
-
-    with matplotlib.rc_context(THEMES[theme].settings):  # some settings are read when the file is written
+    with _settings(theme):  # some of them are read when the file is written
         draw(views, kind=kind, theme=theme).savefig(file, format=form, metadata=METADATA[form])
 
 
 def draw(views: Sequence[View], *, kind: Kind = "roofline", theme: Theme = "light") -> Figure:
     """The figure itself, for a caller who goes on with it."""
-    import matplotlib
     from matplotlib.figure import Figure
 
     from modelstat.report.plot import batch, gpus, roofline
 
     painters: dict[Kind, Callable[..., None]] = {"roofline": roofline.paint, "batch": batch.paint, "gpus": gpus.paint}
-    with matplotlib.rc_context(THEMES[theme].settings):
+    with _settings(theme):
         figure = Figure(layout="constrained")
         painters[kind](figure, views, THEMES[theme])
     return figure
+
+
+def _settings(theme: Theme) -> AbstractContextManager[None]:
+    from matplotlib import rc_context
+
+    settings: Any = THEMES[theme].settings
+    return rc_context(settings)

@@ -65,7 +65,8 @@ def _roofs(axes: Axes, frame: Window, board: Device, colour: str, *, named: bool
         _label(axes, text, (frame.high, ceiling.flops), (-2, 2), colour, ha="right", va="bottom")
     if named:
         start = (frame.low * ridge) ** 0.5
-        _label(axes, f"{board.roofs[0].name} {units.bandwidth(bandwidth)}", (start, start * bandwidth), (-4, 2), colour, ha="right", va="bottom")
+        text = f"{board.roofs[0].name} {units.bandwidth(bandwidth)}"
+        _label(axes, text, (start, start * bandwidth), (-4, 2), colour, ha="right", va="bottom")
 
 
 def _layers(axes: Axes, frame: Window, view: View, look: Look, largest: float) -> None:

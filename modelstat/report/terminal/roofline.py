@@ -71,10 +71,11 @@ def display(views: Sequence[View], *, width: int = WIDTH, ops: bool = False, fin
         if place:
             canvas.mark(*_share(frame, *place), letters.get(index, "•" if fine else "o"), STYLES.get(mark.bound or "", "") + " bold")
     what = "ops" if ops else "layers"
-    title = f"Roofline of {printable(views[0].model)} on {boards[0].name}: {what}" if single else "Rooflines: whole models"
+    title = f"Roofline of {printable(views[0].model)} on {printable(boards[0].name)}: {what}" if single else "Rooflines: whole models"
     head = Text(f"{title}, FLOP/s against FLOP/B", style="bold")
-    parts: list[Text | Table] = [head, *_framed(canvas, frame, fine=fine), _key([(letters[index], marks[index]) for index in letters], single)]
-    return [*parts, *(Text(f"{board.name}: {reason}") for board in boards for reason in board.left_out if reason.startswith("ceiling"))]
+    key = _key([(letter, marks[index]) for index, letter in letters.items()], single)
+    missing = [f"{board.name}: {reason}" for board in boards for reason in board.left_out if reason.startswith("ceiling")]
+    return [head, *_framed(canvas, frame, fine=fine), key, *(Text(printable(text)) for text in missing)]
 
 
 def _share(frame: Window, x: float, y: float) -> tuple[float, float]:
@@ -94,7 +95,7 @@ def _roofs(canvas: Canvas, frame: Window, board: Device, *, named: bool) -> None
     if not ceilings:
         canvas.line(*_share(frame, frame.low, frame.low * bandwidth), *_share(frame, frame.high, frame.high * bandwidth))
     for ceiling in ceilings:
-        text = f"{ceiling.name if named else board.name} {units.flops_rate(ceiling.flops)}"
+        text = f"{ceiling.name if named else printable(board.name)} {units.flops_rate(ceiling.flops)}"
         row = canvas.row_of(_share(frame, frame.high, ceiling.flops)[1])
         canvas.text(row - 1, canvas.columns - len(text), text) or canvas.text(row + 1, canvas.columns - len(text), text)
     if named:

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from itertools import pairwise
+
 import msgspec
 
 from modelstat.analysis import Analysis
@@ -52,9 +54,8 @@ def deep(blocks: int) -> Trace:
 def copies() -> Trace:
     """Two copies: bytes and no FLOPs."""
     root = Module("", "Copies", 0, calls=1)
-    ops = tuple(
-        Op("aten::clone", "default", (spec(1, 8, 32, 128, value=each),), ("self",), (spec(1, 8, 32, 128, value=each + 1),)) for each in (0, 1)
-    )
+    images = [spec(1, 8, 32, 128, value=each) for each in range(3)]
+    ops = tuple(Op("aten::clone", "default", (one,), ("self",), (other,)) for one, other in pairwise(images))
     return trace((root,), ops, model="copies", inputs=(Input("x", (1, 8, 32, 128), "float32"),))
 
 

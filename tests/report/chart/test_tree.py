@@ -20,7 +20,8 @@ def test_a_module_holds_what_is_below_it() -> None:
 def test_the_root_is_the_model() -> None:
     shown = views([analysis(deep(12))])[0]
     root = shown.nodes[0]
-    assert (root.flops, root.bytes, root.seconds) == (shown.program.flops, shown.program.bytes, pytest.approx(shown.program.seconds))
+    assert (root.flops, root.bytes) == (shown.program.flops, shown.program.bytes)
+    assert root.seconds == pytest.approx(shown.program.seconds)
 
 
 def test_an_unknown_time_is_unknown_above_too() -> None:

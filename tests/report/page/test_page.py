@@ -82,7 +82,8 @@ def test_the_policy_allows_exactly_the_scripts_of_the_page(attacked: Reader) -> 
     assert content is not None
     rules = dict(rule.split(" ", 1) for rule in content.split("; "))
     assert set(rules.pop("script-src").split()) == hashes
-    assert rules == {"default-src": "'none'", "style-src": "'unsafe-inline'", "img-src": "data:", "base-uri": "'none'", "form-action": "'none'"}
+    nothing = dict.fromkeys(("default-src", "base-uri", "form-action"), "'none'")
+    assert rules == {**nothing, "style-src": "'unsafe-inline'", "img-src": "data:"}
 
 
 def test_nothing_is_fetched(attacked: Reader) -> None:
