@@ -70,20 +70,21 @@ class Drawings:
 
     def draw(self, analyses: Sequence[Analysis], out: Output, *, ops: bool) -> None:
         """Draw everything that was asked for: files into their places, the terminal's roofline (its ``ops``, else layers) into ``out``."""
-        if self._roofline:
-            from modelstat.report.chart.view import views
-            from modelstat.report.terminal import roofline
+        from modelstat.report.chart.view import views
 
-            out.stream.write("\n")
-            roofline.draw(views(analyses), out.stream, ops=ops)
         if self._page is not None:
             from modelstat.report.page.build import page
 
             self._page.stream.write(page(analyses))
+        shown = views(analyses) if self._roofline or self._figure else ()
+        if self._roofline:
+            from modelstat.report.terminal import roofline
+
+            out.stream.write("\n")
+            roofline.draw(shown, out.stream, ops=ops)
         if self._figure is not None and self._plot is not None:
-            from modelstat.report.chart.view import views
             from modelstat.report.plot import figure
 
             data = BytesIO()
-            figure.save(views(analyses), data, figure.form_of(self._plot), kind=self._kind, theme=self._theme)
+            figure.save(shown, data, figure.form_of(self._plot), kind=self._kind, theme=self._theme)
             self._figure.stream.buffer.write(data.getvalue())

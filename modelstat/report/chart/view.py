@@ -42,16 +42,21 @@ class View(msgspec.Struct, frozen=True, kw_only=True):
     notes: tuple[str, ...]
 
 
-def views(analyses: Sequence[Analysis], limit: int = HEAVIEST) -> tuple[View, ...]:
+def views(analyses: Sequence[Analysis], limit: int = HEAVIEST, names: Sequence[str] = ()) -> tuple[View, ...]:
     """One view per analysis and GPU, in that order; each shows at most ``limit`` ops.
+
+    ``names``, one per analysis, are what the labels call them; by default the models' own.
 
     Raises UsageError where no analysis has a GPU: a roofline is one of a GPU.
     """
-    several = [(analysis, index) for analysis in analyses for index in range(len(analysis.rooflines))]
+    called = names or [analysis.trace.model for analysis in analyses]
+    several = [
+        (analysis, index, name) for analysis, name in zip(analyses, called, strict=True) for index in range(len(analysis.rooflines))
+    ]
     if not several:
         raise UsageError("a roofline needs a GPU: add --gpu NAME (in Python gpu=...), such as v100")
     labels = _labels(several)
-    return tuple(_view(analysis, index, label, limit) for (analysis, index), label in zip(several, labels, strict=True))
+    return tuple(_view(analysis, index, label, limit) for (analysis, index, _), label in zip(several, labels, strict=True))
 
 
 def _view(analysis: Analysis, index: int, label: str, limit: int) -> View:
@@ -95,18 +100,18 @@ def whole_point(view: View) -> Point:
     )  # fmt: skip
 
 
-def _labels(several: Sequence[tuple[Analysis, int]]) -> list[str]:
-    """What tells the views apart: model, batch, precision and GPU, each only where it differs; everything where there is one view."""
+def _labels(several: Sequence[tuple[Analysis, int, str]]) -> list[str]:
+    """What tells the views apart: name, batch, precision and GPU, each only where it differs; everything where there is one view."""
     parts = [
         (
-            analysis.trace.model,
+            name,
             "batch as given" if analysis.trace.batch is None else f"batch {analysis.trace.batch}",
             analysis.trace.precision,
             analysis.rooflines[index].gpu.name,
         )
-        for analysis, index in several
+        for analysis, index, name in several
     ]
     telling = [position for position in range(4) if len({part[position] for part in parts}) > 1] or list(range(4))
     labels = [", ".join(part[position] for position in telling) for part in parts]
-    # Two models of one name, such as one before and after a swap, are told apart by their place.
+    # Two of one name are told apart by their place.
     return [f"{label} ({number})" if labels.count(label) > 1 else label for number, label in enumerate(labels, 1)]

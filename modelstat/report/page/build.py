@@ -47,7 +47,8 @@ def page(analyses: Sequence[Analysis], *, compare: bool = False) -> str:
     if compare and len(analyses) != 2:
         raise UsageError(f"a comparison takes two analyses, before and after: {len(analyses)} were given")
     several = sum(len(analysis.rooflines) for analysis in analyses)
-    shown = views(analyses, max(FEWEST, min(HEAVIEST, MOST_POINTS // max(several, 1))))
+    limit = max(FEWEST, min(HEAVIEST, MOST_POINTS // max(several, 1)))
+    shown = views(analyses, limit, ("before", "after") if compare else ())
     changed = documents_changes([analysis.document for analysis in analyses]) if compare else ()
     scripts = [_plotly(), "\n".join(_own(f"{name}.js") for name in SCRIPTS)]
     template = Environment(autoescape=True, undefined=StrictUndefined).from_string(_own("page.html.j2"))

@@ -10,8 +10,9 @@ const shownAs = (point, key) => (key === "path" ? place(point) : point[key]);
 
 function sorted(shown) {
   const { key, down } = state.sort;
-  const known = shown.filter((each) => shownAs(each, key) !== null && shownAs(each, key) !== undefined);
-  const unknown = shown.filter((each) => !known.includes(each));
+  const isKnown = (each) => shownAs(each, key) !== null && shownAs(each, key) !== undefined;
+  const known = shown.filter(isKnown);
+  const unknown = shown.filter((each) => !isKnown(each));
   const order = (one, other) => (typeof one === "string" ? one.localeCompare(other, "en", { numeric: true }) : one - other);
   known.sort((one, other) => order(shownAs(one, key), shownAs(other, key)) * (down ? -1 : 1) || one.row - other.row);
   return [...known, ...unknown];

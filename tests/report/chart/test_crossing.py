@@ -3,12 +3,13 @@
 from __future__ import annotations
 
 import pytest
-from hypothesis import given
+from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from modelstat.report.chart.crossing import crossing
 
 
+@settings(deadline=None)
 @given(st.floats(0.2, 1.5), st.floats(1.0, 50.0), st.floats(1.1, 60.0))
 def test_a_power_law_is_crossed_where_it_says(exponent: float, scale: float, batch: float) -> None:
     """Intensity = scale x batch ** exponent reaches the ridge scale x b ** exponent at b."""

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import msgspec
 import pytest
-from hypothesis import given
+from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from modelstat.report.chart.point import Point, heaviest, layer_points, op_points, total_seconds
@@ -80,6 +80,7 @@ def test_copies_have_an_intensity_of_zero() -> None:
         assert point.bandwidth > 0
 
 
+@settings(deadline=None)
 @given(st.lists(st.one_of(st.none(), st.floats(0, 1)), max_size=30), st.integers(0, 30))
 def test_the_heaviest_are_kept_in_order(times: list[float | None], limit: int) -> None:
     sample = view().ops[0]

@@ -8,12 +8,13 @@ from collections.abc import Callable, Iterator
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
+import msgspec
 import pytest
 
 from modelstat import units
 from modelstat.predict.execution import Execution
 from modelstat.report.page.build import page as build
-from tests.report.chart.nets import HOSTILE, analysis, copies, deep, hostile, net
+from tests.report.chart.nets import HOSTILE, analysis, copies, deep, empty, hostile, net
 from tests.report.sample import net_trace
 
 if TYPE_CHECKING:
@@ -265,7 +266,7 @@ def test_the_memory_names_its_peak_and_the_capacity(shown: Page) -> None:
 
 def test_hostile_names_are_text_everywhere(opened: Open) -> None:
     """A dialog, a request or an error would fail in ``opened``."""
-    page = opened("hostile", analysis(hostile()), analysis(hostile()), compare=True)
+    page = opened("hostile", analysis(hostile()), analysis(msgspec.structs.replace(hostile(), model="other<b>")))
     assert page.locator("img").count() == 0
     assert f"block.{HOSTILE}" in listed(page, "path")
     assert HOSTILE in page.inner_text("h1")
@@ -288,6 +289,12 @@ def test_a_model_that_only_copies_still_draws(opened: Open) -> None:
     screenshot(page, "copies")
 
 
+def test_a_model_that_does_nothing_has_an_empty_chart(opened: Open) -> None:
+    page = opened("empty", analysis(empty()))
+    assert (drawn(page), listed(page, "path")) == ([], [])
+    assert page.inner_text("#memory-text").startswith("No op runs.")
+
+
 def test_a_missing_peak_is_said(opened: Open) -> None:
     page = opened("peak", analysis(net_trace(precision="tf32")[0]))
     assert "ceiling of tf32 contractions" in page.inner_text("#brief")
@@ -296,14 +303,14 @@ def test_a_missing_peak_is_said(opened: Open) -> None:
 
 
 def test_before_and_after_are_joined_by_an_arrow(opened: Open) -> None:
-    import msgspec
-
     before, _ = net_trace()
     after = msgspec.structs.replace(before, ops=(before.ops[0], before.ops[0], *before.ops[2:]), model="after")
     changed = tuple(msgspec.structs.replace(op, module=3) if index == 1 else op for index, op in enumerate(after.ops))
     modules = tuple(msgspec.structs.replace(each, type="Conv2d") if each.path == "block.act" else each for each in after.modules)
     page = opened("change", analysis(before), analysis(msgspec.structs.replace(after, ops=changed, modules=modules)), compare=True)
     assert page.is_visible("#changes")
+    labels = page.eval_on_selector_all("#programs td.text:first-child", "cells => cells.map((cell) => cell.textContent)")
+    assert labels == ["before", "after"]
     rows = page.eval_on_selector_all("#change-table tbody tr", "lines => lines.map((line) => line.firstChild.textContent)")
     assert rows == ["whole model", "block.act"]
     assert page.locator("#change-chart .annotation-arrow-g").count() == 2

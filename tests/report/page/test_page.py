@@ -11,7 +11,7 @@ from html.parser import HTMLParser
 from typing import Any
 
 import pytest
-from hypothesis import given
+from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from modelstat.errors import MissingExtraError, UsageError
@@ -102,6 +102,7 @@ def test_hostile_names_are_data(attacked: Reader) -> None:
     assert document["views"][0]["model"] == HOSTILE + MORE_HOSTILE
 
 
+@settings(deadline=None)
 @given(st.dictionaries(st.text(alphabet="<>&/!-\u2028\"\\ab"), st.text()))
 def test_safe_json_is_the_same_json(value: dict[str, str]) -> None:
     text = script_safe(json.dumps(value, ensure_ascii=False))

@@ -15,7 +15,7 @@ from modelstat.report.chart.view import View, views
 from modelstat.report.plot import Kind
 from modelstat.report.plot.figure import check, draw, form_of, require, save
 from modelstat.report.plot.theme import THEMES, Theme
-from tests.report.chart.nets import HOSTILE, analysis, copies, deep, hostile
+from tests.report.chart.nets import HOSTILE, analysis, copies, deep, empty, hostile
 from tests.report.sample import net_trace
 
 matplotlib = pytest.importorskip("matplotlib", reason="the plot extra is optional")
@@ -49,7 +49,9 @@ def test_every_kind_in_every_theme(kind: Kind, theme: Theme) -> None:
 
 
 @pytest.mark.parametrize(
-    "trace", [copies(), hostile(), net_trace(precision="tf32")[0]], ids=["only copies", "hostile names", "no peak"]
+    "trace",
+    [copies(), empty(), hostile(), net_trace(precision="tf32")[0]],
+    ids=["only copies", "nothing", "hostile names", "no peak"],
 )
 @pytest.mark.parametrize("kind", ["roofline", "gpus"])
 def test_odd_models_draw(trace: Trace, kind: Kind) -> None:

@@ -9,7 +9,7 @@ import pytest
 from modelstat.report.chart.view import views
 from modelstat.report.terminal.canvas import BRAILLE, Canvas
 from modelstat.report.terminal.roofline import NAMED, draw
-from tests.report.chart.nets import analysis, copies, deep, hostile
+from tests.report.chart.nets import analysis, copies, deep, empty, hostile
 from tests.report.sample import net_trace
 
 
@@ -40,7 +40,9 @@ def test_an_encoding_without_braille_gets_plain_characters() -> None:
     assert "." in text
 
 
-@pytest.mark.parametrize("model", [copies(), hostile(), net_trace(precision="tf32")[0]], ids=["copies", "hostile", "no peak"])
+@pytest.mark.parametrize(
+    "model", [copies(), empty(), hostile(), net_trace(precision="tf32")[0]], ids=["copies", "empty", "hostile", "no peak"]
+)
 @pytest.mark.parametrize("ops", [False, True])
 def test_odd_models_draw(model: object, ops: bool) -> None:
     text = drawn(model, ops=ops)
