@@ -4,7 +4,7 @@
 function drawBrief() {
   const { device, program } = view();
   const drawn = lines(device).filter((line) => line.on);
-  const head = ["", "", "ridge"].map((each, index) => element("th", { scope: "col", className: index ? "" : "text" }, each));
+  const head = ["", "limit", "ridge"].map((each, index) => element("th", { scope: "col", className: index ? "" : "text" }, each));
   const body = drawn.map((line) => element("tr", {}, element("td", { className: "text" }, line.name),
     element("td", {}, line.kind === "roof" ? units.bandwidth(line.bandwidth) : units.rate(line.flops)), element("td", {}, line.kind === "roof" ? "" : `${units.ratio(line.ridge)} FLOP/B`)));
   const missing = [...device.left_out, ...(program.missing ? [program.missing] : [])].map((reason) => element("li", {}, reason));

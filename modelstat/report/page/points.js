@@ -38,9 +38,12 @@ function drawPoints() {
       },
     };
   });
-  const shapes = points().some((each) => !each.flops) ? [{
-    type: "line", xref: "x", yref: "paper", x0: frame.bytes_only * 1.8, x1: frame.bytes_only * 1.8, y0: 0, y1: 1, line: { color: colours.soft, width: 1, dash: "dot" },
-  }] : [];
+  const border = { x0: frame.bytes_only * 1.8, x1: frame.bytes_only * 1.8, xref: "x", y0: 0, y1: 1, yref: "paper" };
+  const copies = points().some((each) => !each.flops && (state.transfers || !each.transfer));
+  const shapes = copies ? [{ type: "line", ...border, line: { color: colours.soft, width: 1, dash: "dot" } }] : [];
+  if (copies) {
+    roofs.annotations.push({ text: "no FLOPs", x: Math.log10(border.x0), y: 1, yref: "paper", xanchor: "right", yanchor: "top", showarrow: false, font: { size: 11, color: colours.soft } });
+  }
   const missing = view().device.left_out.filter((reason) => reason.startsWith("ceiling"));
   const chart = find("point-chart");
   Plotly.react(chart, [...roofs.traces, ...traces], layout(frame, roofs.annotations, { shapes }), CONFIG);

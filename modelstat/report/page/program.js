@@ -14,7 +14,7 @@ function drawPrograms() {
     const cells = PROGRAM_COLUMNS.map(([, key, kind]) => element("td", { className: kind === "text" ? "text" : "" }, told(kind, row[key])));
     const choose = () => chooseView(index);
     return element("tr", {
-      "data-row": index, tabindex: 0, "aria-selected": String(index === state.view),
+      "data-row": index, tabindex: 0, "aria-current": String(index === state.view),
       on: { click: choose, keydown: (event) => { if (event.key === "Enter" || event.key === " ") { event.preventDefault(); choose(); } } },
     }, ...cells);
   }));

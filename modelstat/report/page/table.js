@@ -32,7 +32,7 @@ function drawTable() {
   fill(table.tHead, element("tr", {}, ...heads));
   const body = document.createDocumentFragment();
   sorted(visible()).forEach((point, index) => {
-    const line = element("tr", { "data-row": point.row, tabindex: index === 0 ? 0 : -1, "aria-selected": String(point.row === state.selected) });
+    const line = element("tr", { "data-row": point.row, tabindex: index === 0 ? 0 : -1, "aria-current": String(point.row === state.selected) });
     for (const [, key, kind] of OP_COLUMNS) {
       const cell = element("td", { className: kind === "text" ? `text ${key}` : "" }, told(kind, shownAs(point, key)));
       if (key === "path") cell.title = point.path;
@@ -48,10 +48,10 @@ function drawTable() {
 const rowOf = (row) => find("ops").tBodies[0].querySelector(`[data-row="${row}"]`);
 
 function markRow(scroll) {
-  for (const line of find("ops").tBodies[0].querySelectorAll('[aria-selected="true"]')) line.setAttribute("aria-selected", "false");
+  for (const line of find("ops").tBodies[0].querySelectorAll('[aria-current="true"]')) line.setAttribute("aria-current", "false");
   const line = state.selected === null ? null : rowOf(state.selected);
   if (!line) return;
-  line.setAttribute("aria-selected", "true");
+  line.setAttribute("aria-current", "true");
   // Only the table's own box scrolls: the chart must stay where the reader is.
   const frame = find("ops-scroll");
   if (scroll) frame.scrollTop = line.offsetTop - frame.clientHeight / 2;
