@@ -11,8 +11,12 @@ function scaled(value, full) {
 
 const significant = (value) => value.toFixed(Math.abs(value) < 9.995 ? 2 : Math.abs(value) < 99.95 ? 1 : 0);
 
-// So many significant digits, with exponents of two places as Python has them.
-const general = (value, digits) => String(Number(value.toPrecision(digits))).replace(/e([+-])(\d)$/, "e$10$2");
+// So many significant digits; exponents below 1e-4 and of two places, as Python has them.
+function general(value, digits) {
+  const rounded = Number(value.toPrecision(digits));
+  const text = rounded !== 0 && Math.abs(rounded) < 1e-4 ? rounded.toExponential() : String(rounded);
+  return text.replace(/e([+-])(\d)$/, "e$10$2");
+}
 
 function withUnit(value, unit) {
   if (Math.abs(value) < 1000) return `${general(value, 6)}${unit && " " + unit}`;
