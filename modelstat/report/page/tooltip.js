@@ -7,9 +7,10 @@ function showTooltip(content, x, y) {
   tooltip.hidden = false;
   const box = tooltip.getBoundingClientRect();
   const left = Math.min(x + 14, window.scrollX + document.documentElement.clientWidth - box.width - 8);
-  const above = y - box.height - 14;
+  // Below the point, where it hides no roof, unless the window ends there.
+  const below = y + 18;
   tooltip.style.left = `${Math.max(window.scrollX + 4, left)}px`;
-  tooltip.style.top = `${above > window.scrollY ? above : y + 18}px`;
+  tooltip.style.top = `${below + box.height < window.scrollY + window.innerHeight ? below : y - box.height - 14}px`;
 }
 
 const hideTooltip = () => { tooltip.hidden = true; };

@@ -75,7 +75,15 @@ def display(views: Sequence[View], *, width: int = WIDTH, ops: bool = False, fin
     head = Text(f"{title}, FLOP/s against FLOP/B", style="bold")
     key = _key([(letter, marks[index]) for index, letter in letters.items()], single)
     missing = [f"{board.name}: {reason}" for board in boards for reason in board.left_out if reason.startswith("ceiling")]
+    if single:
+        head.append(f"\n{_limits(boards[0])}", style="not bold")
     return [head, *_framed(canvas, frame, fine=fine), key, *(Text(printable(text)) for text in missing)]
+
+
+def _limits(board: Device) -> str:
+    """The lines of one board: ``HBM2 900 GB/s; fp32 CUDA cores 14.0 TFLOP/s``."""
+    ceilings = (f"{each.name} {units.flops_rate(each.flops)}" for each in board.ceilings if each.on)
+    return "; ".join((f"{board.roofs[0].name} {units.bandwidth(board.roofs[0].bandwidth)}", *ceilings))
 
 
 def _share(frame: Window, x: float, y: float) -> tuple[float, float]:
@@ -94,10 +102,10 @@ def _roofs(canvas: Canvas, frame: Window, board: Device, *, named: bool) -> None
         canvas.line(*ridge, *_share(frame, frame.high, ceiling.flops))
     if not ceilings:
         canvas.line(*_share(frame, frame.low, frame.low * bandwidth), *_share(frame, frame.high, frame.high * bandwidth))
-    for ceiling in ceilings:
+    for ceiling in ceilings[:1]:  # the heading names the others: below the highest line, points would cover them
         text = f"{ceiling.name if named else printable(board.name)} {units.flops_rate(ceiling.flops)}"
         row = canvas.row_of(_share(frame, frame.high, ceiling.flops)[1])
-        canvas.text(row - 1, canvas.columns - len(text), text) or canvas.text(row + 1, canvas.columns - len(text), text)
+        canvas.text(row - 1, canvas.columns - len(text), text)
     if named:
         text = f"{board.roofs[0].name} {units.bandwidth(bandwidth)}"
         middle = (frame.low * (ceilings[0].ridge if ceilings else frame.high)) ** 0.5
