@@ -101,4 +101,5 @@ def _hover(point: Point) -> str:
         told.append(f"ideal {units.seconds(point.ideal_seconds)}, predicted {units.seconds(point.seconds)}")
     if point.peak_share is not None and point.bandwidth_share is not None:
         told.append(f"{units.percent(point.peak_share)} of peak FLOP/s, {units.percent(point.bandwidth_share)} of peak bandwidth")
-    return "<br>".join([*told, f"bound by {point.bound or 'nothing that is known'}"])
+    told.append(f"bound by {point.bound or 'nothing that is known'}")
+    return "<br>".join([*told, *([f"below ideal: {point.below_ideal}"] if point.below_ideal else [])])

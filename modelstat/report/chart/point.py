@@ -10,6 +10,7 @@ from modelstat.cost.record import Cost
 from modelstat.predict.prediction import IDLE, OpPrediction, Prediction
 from modelstat.predict.roofline import OpTime, Roofline
 from modelstat.records import Trace
+from modelstat.report.prediction import below, op_predictions
 from modelstat.report.rows import Shapes, intensity
 
 HEAVIEST = 1000
@@ -44,15 +45,17 @@ class Point(msgspec.Struct, frozen=True, kw_only=True):
     bandwidth_share: float | None
     share: float | None
     bound: str | None
+    below_ideal: str | None = None
+    """Why the time is below the ideal one, None where it is not."""
     transfer: bool = False
     """Data on its way between host and GPU, which no total holds."""
 
 
 def op_points(trace: Trace, costs: Sequence[Cost], roofline: Roofline, prediction: Prediction) -> tuple[Point, ...]:
     """One point per op that is not a view and does something, in the order in which they ran."""
-    total = total_seconds(roofline, prediction)
+    whole = _Model(trace, costs, roofline, prediction)
     return tuple(
-        _point(trace, costs, roofline, prediction, [index], total, name=op.name)
+        _point(whole, [index], name=op.name)
         for index, op in enumerate(trace.ops)
         if not op.view and (costs[index].bytes or costs[index].flops)
     )
@@ -64,10 +67,8 @@ def layer_points(trace: Trace, costs: Sequence[Cost], roofline: Roofline, predic
     for index, op in enumerate(trace.ops):
         if not op.view and (costs[index].bytes or costs[index].flops):
             mine.setdefault(op.module, []).append(index)
-    total = total_seconds(roofline, prediction)
-    return tuple(
-        _point(trace, costs, roofline, prediction, mine[module], total, name=trace.modules[module].type) for module in sorted(mine)
-    )
+    whole = _Model(trace, costs, roofline, prediction)
+    return tuple(_point(whole, mine[module], name=trace.modules[module].type) for module in sorted(mine))
 
 
 def heaviest(points: Sequence[Point], limit: int = HEAVIEST) -> tuple[Point, ...]:
@@ -83,17 +84,18 @@ def total_seconds(roofline: Roofline, prediction: Prediction) -> float | None:
     return roofline.ideal_seconds if prediction.seconds is None else prediction.seconds
 
 
-def _point(
-    trace: Trace,
-    costs: Sequence[Cost],
-    roofline: Roofline,
-    prediction: Prediction,
-    indices: Sequence[int],
-    total: float | None,
-    *,
-    name: str,
-) -> Point:
+class _Model:
+    """What all points of a model share."""
+
+    def __init__(self, trace: Trace, costs: Sequence[Cost], roofline: Roofline, prediction: Prediction) -> None:
+        self.trace, self.costs, self.roofline, self.prediction = trace, costs, roofline, prediction
+        self.total = total_seconds(roofline, prediction)
+        self.reasons = [row.below_ideal for row in op_predictions(trace, costs, roofline, prediction)]
+
+
+def _point(whole: _Model, indices: Sequence[int], *, name: str) -> Point:
     """The point of several ops of one module."""
+    trace, costs, roofline, prediction = whole.trace, whole.costs, whole.roofline, whole.prediction
     parts = [(costs[index], roofline.ops[index], _predicted(prediction, index)) for index in indices]
     flops, moved = sum(cost.flops for cost, _, _ in parts), sum(cost.bytes for cost, _, _ in parts)
     ideals = [time.ideal_seconds for _, time, _ in parts]
@@ -102,6 +104,7 @@ def _point(
     seconds = sum(mine.total_seconds for _, _, mine in parts) if known else ideal
     compute = [time.compute_seconds for _, time, _ in parts]
     first, last = trace.ops[indices[0]], trace.ops[indices[-1]]
+    reasons = dict.fromkeys(reason for index in indices if (reason := whole.reasons[index]))
     main = max(parts, key=lambda part: (part[2].total_seconds, part[0].flops, part[0].bytes))[0]
     return Point(
         path=trace.modules[first.module].path,
@@ -121,7 +124,8 @@ def _point(
         bandwidth=quotient(moved, seconds),
         peak_share=None if None in compute else quotient(sum(each or 0.0 for each in compute), seconds),
         bandwidth_share=quotient(sum(time.memory_seconds for _, time, _ in parts), seconds),
-        share=None if seconds is None else quotient(seconds, total),
+        share=None if seconds is None else quotient(seconds, whole.total),
+        below_ideal=", ".join(reasons) if reasons and seconds is not None and ideal is not None and below(seconds, ideal) else None,
         bound=_bound([mine for _, _, mine in parts]) if known else _ideal_bound([time for _, time, _ in parts]),
     )
 

@@ -24,7 +24,7 @@ function fill(parent, ...children) {
 }
 
 // Columns back to rows. TEXTS are the columns whose numbers are places in the table of texts.
-const TEXTS = new Set(["path", "name", "type", "family", "dtype", "inputs", "outputs", "bound"]);
+const TEXTS = new Set(["path", "name", "type", "family", "dtype", "inputs", "outputs", "bound", "below_ideal"]);
 
 function rows(places) {
   const names = Object.keys(places);

@@ -32,6 +32,7 @@ function pointTooltip(point) {
     ["of peak FLOP/s", `${told("percent", point.peak_share)} (${told("rate", point.rate)})`],
     ["of peak bandwidth", `${told("percent", point.bandwidth_share)} (${told("bandwidth", point.bandwidth)})`],
     ["bound by", point.bound || "not known"],
+    ...(point.below_ideal ? [["below ideal", `by ${point.below_ideal}`]] : []),
   ];
   return [element("b", {}, place(point) || point.name), definitions(pairs)];
 }

@@ -98,3 +98,15 @@ def test_ops_and_layers_of_analysis_parts() -> None:
     assert op_points(*parts) == views([found])[0].ops
     assert layer_points(*parts) == views([found])[0].layers
     assert total_seconds(found.rooflines[0], found.predictions[0]) == found.predictions[0].seconds
+
+
+def test_a_time_below_the_ideal_one_says_why() -> None:
+    """The convolution is bound by memory: where it takes less than its bytes need, they came out of the L2 cache."""
+    found = net()
+    prediction = found.predictions[0]
+    fast = msgspec.structs.replace(prediction.ops[0], seconds=1e-9, wait_seconds=0.0)
+    faster = msgspec.structs.replace(prediction, ops=(fast, *prediction.ops[1:]))
+    parts = (found.trace, found.costs, found.rooflines[0], faster)
+    assert [point.below_ideal for point in op_points(*parts)] == ["L2", None, None]
+    assert {point.path: point.below_ideal for point in layer_points(*parts)} == {"": None, "block.conv": "L2", "block.act": None}
+    assert view().ops[0].below_ideal is None
