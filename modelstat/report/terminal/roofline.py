@@ -72,7 +72,7 @@ def display(views: Sequence[View], *, width: int = WIDTH, ops: bool = False, fin
             canvas.mark(*_share(frame, *place), letters.get(index, "•" if fine else "o"), STYLES.get(mark.bound or "", "") + " bold")
     what = "ops" if ops else "layers"
     title = f"Roofline of {printable(views[0].model)} on {printable(boards[0].name)}: {what}" if single else "Rooflines: whole models"
-    head = Text(f"{title}, FLOP/s against FLOP/B", style="bold")
+    head = Text(title, style="bold")
     key = _key([(letter, marks[index]) for index, letter in letters.items()], single)
     missing = [f"{board.name}: {reason}" for board in boards for reason in board.left_out if reason.startswith("ceiling")]
     if single:
@@ -121,17 +121,20 @@ def _framed(canvas: Canvas, frame: Window, *, fine: bool) -> list[Text]:
     for exponent in _decades(frame.bottom, frame.top, canvas.rows // 3):
         _, y = _share(frame, frame.low, 10.0**exponent)
         labels[canvas.row_of(y)] = units.tick(10.0**exponent)
+    labels[0] = "FLOP/s"
     bar, corner, dash = ("┤", "└", "─") if fine else ("|", "+", "-")
     rows = []
     for row, content in enumerate(canvas.line_texts()):
         line = Text(f"{labels[row]:>{MARGIN - 1}} {bar}" if labels[row] else f"{'':>{MARGIN}}{'│' if fine else '|'}")
         line.append_text(content)
         rows.append(line)
-    axis = [" "] * (canvas.columns + 1)
+    axis = [" "] * canvas.columns
+    axis[-len("FLOP/B") :] = "FLOP/B"
     for exponent in _decades(frame.low, frame.high, canvas.columns // 10):
         text = f"{10.0**exponent:g}"
-        start = min(canvas.column_of(_share(frame, 10.0**exponent, frame.bottom)[0]), canvas.columns - len(text))
-        axis[start : start + len(text)] = text
+        start = canvas.column_of(_share(frame, 10.0**exponent, frame.bottom)[0])
+        if start + len(text) < canvas.columns - len("FLOP/B"):
+            axis[start : start + len(text)] = text
     return [*rows, Text(f"{'':>{MARGIN}}{corner}{dash * canvas.columns}"), Text(f"{'':>{MARGIN + 1}}{''.join(axis).rstrip()}")]
 
 
