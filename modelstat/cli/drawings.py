@@ -70,6 +70,8 @@ class Drawings:
 
     def draw(self, analyses: Sequence[Analysis], out: Output, *, ops: bool) -> None:
         """Draw everything that was asked for: files into their places, the terminal's roofline (its ``ops``, else layers) into ``out``."""
+        if not (self._page or self._figure or self._roofline):
+            return
         from modelstat.report.chart.view import views
 
         if self._page is not None:
