@@ -91,6 +91,19 @@ def flops_rate(value: float) -> str:
     return _rate(value, "FLOP/s")
 
 
+def tick(value: float) -> str:
+    """A power of ten on an axis, with its decimal prefix.
+
+    >>> tick(1e13), tick(1e9), tick(0.1)
+    ('10 T', '1 G', '0.1')
+    """
+    index = 0
+    while value >= 999.5 and index < len(_PREFIXES) - 1:
+        value /= 1000
+        index += 1
+    return f"{value:g} {_PREFIXES[index]}".strip()
+
+
 def bandwidth(value: float) -> str:
     """Bytes per second in GB/s, the unit of every data sheet, with at most four significant digits.
 

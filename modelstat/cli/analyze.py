@@ -7,10 +7,13 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Literal
 
 from modelstat.cli.crosscheck import check_format, second_opinion
+from modelstat.cli.drawings import Drawings
 from modelstat.cli.lists import batches, precisions, words
-from modelstat.cli.options import RUN, SHOW, WHAT, option
+from modelstat.cli.options import DRAW, RUN, SHOW, WHAT, option
 from modelstat.cli.render import Format, Level, check, write
 from modelstat.cli.run import Mode, correction, execution
+from modelstat.report.plot import Kind
+from modelstat.report.plot.theme import Theme
 
 if TYPE_CHECKING:
     from modelstat.analysis import Analysis
@@ -46,6 +49,11 @@ def analyze(
     format: Annotated[Format, option(SHOW, "FORMAT")] = "table",
     output: Annotated[Path | None, option(SHOW, "FILE")] = None,
     wide: Annotated[bool, option(SHOW)] = False,
+    html: Annotated[Path | None, option(DRAW, "FILE")] = None,
+    roofline: Annotated[bool, option(DRAW)] = False,
+    plot: Annotated[Path | None, option(DRAW, "FILE")] = None,
+    plot_kind: Annotated[Kind | None, option(DRAW, "KIND")] = None,
+    plot_theme: Annotated[Theme | None, option(DRAW, "THEME")] = None,
     traceback: Annotated[bool, option(SHOW)] = False,
 ) -> int:
     """Analyze one model.
@@ -77,6 +85,11 @@ def analyze(
         format: table, json, csv, tsv, markdown, latex, html, torchstat.
         output: Write to a file, whole or not at all.
         wide: All columns at full width.
+        html: One page to look at and to filter; it needs no network.
+        roofline: Draw the roofline below the table.
+        plot: Draw a figure: .png, .svg or .pdf.
+        plot_kind: roofline (the default), batch or gpus.
+        plot_theme: light (the default), dark or paper.
         traceback: Show where an error came from.
     """
     from modelstat.analysis import Analysis
@@ -97,15 +110,19 @@ def analyze(
     if crosscheck:
         check_format(format)
     check(options, format, timed=bool(gpus), several=len(runs) * max(1, len(gpus)) > 1, duration=duration)
-    with Output(output) as out:
-        with TraceProgress(f"tracing {model}") as progress:
+    drawings = Drawings(html, plot, plot_kind, plot_theme, roofline=roofline)
+    sizes, kinds = (len({run[position] for run in runs}) for position in (1, 0))
+    drawings.check(gpus=len(gpus), batches=sizes, precisions=kinds, form=format, crosscheck=crosscheck, output=output)
+    with Output(output) as out, drawings:
+        with TraceProgress(f"tracing {model}", runs=len(runs) * (2 if training else 1)) as progress:
 
             def traced(precision: str | None, size: int | None, both_ways: bool) -> Trace:
                 last = running.walks_channels_last and not both_ways
-                return trace_spec(
-                    model, input, size, precision, eval_mode=eval, training=both_ways, channels_last=last, cache=not no_cache,
-                    progress=progress,
-                )  # fmt: skip
+                with progress.run():
+                    return trace_spec(
+                        model, input, size, precision, eval_mode=eval, training=both_ways, channels_last=last, cache=not no_cache,
+                        progress=progress,
+                    )  # fmt: skip
 
             traces = [traced(each, size, False) for each, size in runs]
             steps = [(traced(each, size, True), training) if training else None for each, size in runs]
@@ -120,6 +137,7 @@ def analyze(
             analysis.require_peak()
         durations = [_durations(model, input, size, eval) if duration else None for _, size in runs]
         write(analyses, format, options, out, durations)
+        drawings.draw(analyses, out, ops=level == "op")
     if strict:
         _refuse_unknown(analyses)
     return 0

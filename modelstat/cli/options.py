@@ -9,6 +9,7 @@ from cyclopts import Group, Parameter
 WHAT = Group("What to analyze", sort_key=1)
 RUN = Group("How it runs", sort_key=2)
 SHOW = Group("What to show", sort_key=3)
+DRAW = Group("What to draw", sort_key=4)
 
 _HAS_METAVAR = "metavar" in inspect.signature(Parameter).parameters
 
