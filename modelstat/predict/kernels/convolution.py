@@ -92,7 +92,7 @@ def seconds(f: Features, rates: Rates, c: Constants) -> Time:
     direct = limited_by_power(_direct(f, rates, c), flops, rates, c) * where(f.transposed > 0.0, c["transposed"], 1.0)
     direct = direct * where(f.groups > 1.0, where(f.channels_last > 0.0, c["grouped_last"], c["grouped"]), 1.0)
     # Kernels for groups that are channels-last are made for widths of 8, 16, 32, ... channels.
-    width = f.k / f.taps
+    width = maximum(f.k / f.taps, 1.0)
     odd = (f.groups > 1.0) & (f.channels_last > 0.0) & (2.0 ** floor(log2(width)) < width)
     direct = direct * where(odd, c["grouped_odd_last"], 1.0)
     direct = direct * where((f.taps == 1.0) & (f.groups == 1.0), c["pointwise"], 1.0)
@@ -110,7 +110,7 @@ def seconds(f: Features, rates: Rates, c: Constants) -> Time:
     growth = maximum(1.0, f.taps / 25.0) ** where(last, c["thin_growth_last"], c["thin_growth"])
     sums = sums * minimum(growth, c["thin_growth_most"])
     # Channels-last: the rows under a kernel hold all channels, and are read again from memory unless the L2 cache keeps them.
-    band = f.taps**0.5 * f.data / (f.batch * f.height)
+    band = f.taps**0.5 * f.data / maximum(f.batch * f.height, 1.0)
     again = where(last, f.data * (1.0 - resident(band * c["bands"], rates.l2_bytes, 2.0)), 0.0)
     thin_memory = (size + again * c["thin_again"]) / (rates.memory * where(last, c["thin_memory_last"], c["thin_memory"]))
     thin_time = overlapped(sums, thin_memory, c["overlap"])
