@@ -18,6 +18,7 @@ import msgspec
 import psutil
 
 import modelstat
+from modelstat.sweeping.cluster import connected
 from modelstat.sweeping.dispatch import Situation, Task, dispatched
 from modelstat.sweeping.grid import Grid
 from modelstat.sweeping.results import Results
@@ -80,15 +81,12 @@ def scheduler(workers: int = 64, rounds: int = 10) -> None:
 
 def memory(jobs: int = 20_000, rows: int = 10) -> None:
     """Outcomes of ten rows each through the dispatch into a results file."""
-    from distributed import Client, LocalCluster
-
     row = Row(job=0, spec="m", origin="bare", name="m", modelstat="1", notes="a note of the usual length, which a reader must know")
     tasks = (Task(job, "m", msgspec.msgpack.encode(Outcome(job, (msgspec.structs.replace(row, job=job),) * rows))) for job in range(jobs))
     print(f"memory of this process, {jobs * rows} rows")
     with (
         tempfile.TemporaryDirectory() as folder,
-        LocalCluster(n_workers=2, threads_per_worker=1, dashboard_address="127.0.0.1:0") as cluster,
-        Client(cluster) as client,
+        connected(workers=2) as client,
     ):
         results = Results.open(Path(folder) / "r.parquet", Grid(tuple(map(str, range(jobs)))))
         start = time.perf_counter()

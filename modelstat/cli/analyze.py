@@ -82,7 +82,7 @@ def analyze(
         sort: Sort by a column, largest first.
         top: The N heaviest modules, by --sort or else by time.
         filter: Rows whose path matches, such as "layer4.*".
-        format: table, json, csv, markdown, latex or torchstat.
+        format: table, json, csv, tsv, markdown, latex, html, torchstat.
         output: Write to a file, whole or not at all.
         wide: All columns at full width.
         html: One page to look at and to filter; it needs no network.
@@ -117,10 +117,12 @@ def analyze(
         with TraceProgress(f"tracing {model}", runs=len(runs) * (2 if training else 1)) as progress:
 
             def traced(precision: str | None, size: int | None, both_ways: bool) -> Trace:
+                last = running.walks_channels_last and not both_ways
                 with progress.run():
                     return trace_spec(
-                        model, input, size, precision, eval_mode=eval, training=both_ways, cache=not no_cache, progress=progress
-                    )
+                        model, input, size, precision, eval_mode=eval, training=both_ways, channels_last=last, cache=not no_cache,
+                        progress=progress,
+                    )  # fmt: skip
 
             traces = [traced(each, size, False) for each, size in runs]
             steps = [(traced(each, size, True), training) if training else None for each, size in runs]

@@ -14,7 +14,7 @@ from modelstat.errors import OutputError
 
 
 class Output:
-    """Context manager around one report. ``path`` None is stdout; ``option`` is what an error calls it.
+    """Context manager around one report. ``path`` None is stdout; ``option`` is what the user gave the path by, for error messages.
 
     Entering opens the place, so that a path that cannot be written fails before any work is done. The text goes into a
     temporary file beside the target, which takes the target's name when all went well: a failed run leaves an old file

@@ -46,6 +46,6 @@ def correction(measured: str, trace: Trace, execution: Execution, *, cache: bool
     from modelstat.predict import measured as measurements
 
     def trace_of(row: measurements.Row) -> Trace:
-        return trace_spec(row.model, row.input, row.batch, row.precision, cache=cache)
+        return trace_spec(row.model, row.input, row.batch, row.precision, channels_last=row.walks_channels_last, cache=cache)
 
     return measurements.correction(measured, trace, execution, trace_of)

@@ -8,13 +8,14 @@ from typing import TYPE_CHECKING, Annotated
 
 from cyclopts import Group, Parameter
 
-from modelstat.cli.options import WHAT, option
+from modelstat.cli.options import RUN, WHAT, option
+from modelstat.cli.run import Mode, execution
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
 
-HOW = Group("How to run", sort_key=2)
-WHERE = Group("Where to write", sort_key=3)
+HOW = Group("How to work", sort_key=3)
+WHERE = Group("Where to write", sort_key=4)
 
 
 def sweep(
@@ -25,6 +26,10 @@ def sweep(
     batch: Annotated[list[str] | None, option(WHAT, "N")] = None,
     precision: Annotated[list[str] | None, option(WHAT, "P")] = None,
     gpu: Annotated[list[str] | None, option(WHAT, "NAME")] = None,
+    mode: Annotated[Mode, option(RUN, "MODE")] = "eager",
+    cuda_graph: Annotated[bool, option(RUN)] = False,
+    channels_last: Annotated[bool, option(RUN)] = False,
+    host: Annotated[str, option(RUN, "HOST")] = "typical",
     workers: Annotated[int | None, option(HOW, "N")] = None,
     scheduler: Annotated[str | None, option(HOW, "ADDRESS")] = None,
     timeout: Annotated[str, option(HOW, "SECONDS")] = "600",
@@ -44,6 +49,10 @@ def sweep(
         batch: Batch sizes: 1,8,64.
         precision: fp32, tf32, fp16, bf16, amp-fp16, amp-bf16; several too.
         gpu: v100,t4 or "2070 super,clock=1815MHz" (see modelstat gpus).
+        mode: eager (the default) or compile: kernels fused.
+        cuda_graph: One launch for all kernels: no host cost per op.
+        channels_last: Images with their channels innermost.
+        host: fast, typical, slow, or microseconds to issue an op.
         workers: Processes on this machine, one per core by default.
         scheduler: A Dask cluster to use instead: tcp://HOST:PORT.
         timeout: Time limit of one model: 600 by default, 0: none.
@@ -60,12 +69,17 @@ def sweep(
     from modelstat.sweeping.summary import summary
     from modelstat.units import parse_bytes, parse_seconds
 
+    execution(mode, host, None, cuda_graph=cuda_graph, channels_last=channels_last, timed=bool(gpu), runs=1)
     swept = run(
         [*specs, *_listed(from_)],
         inputs=input,
         batch=batches(batch or ()),
         precision=precisions(precision or ()),
         gpu=gpu,
+        mode=mode,
+        host=host,
+        channels_last=channels_last,
+        cuda_graph=cuda_graph,
         workers=workers,
         scheduler=scheduler,
         output=output,

@@ -38,6 +38,11 @@ class Execution(msgspec.Struct, frozen=True):
     host_seconds: float = HOSTS["typical"]
 
     @property
+    def walks_channels_last(self) -> bool:
+        """Whether the model is walked on images with their channels innermost; a compiler decides on layouts by itself."""
+        return self.channels_last and self.mode == "eager"
+
+    @property
     def issue_seconds(self) -> float:
         """Seconds (s) from one issued kernel to the next."""
         if self.cuda_graph:

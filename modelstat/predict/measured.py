@@ -47,6 +47,11 @@ class Row(msgspec.Struct, frozen=True):
     mode: str
     seconds: float
 
+    @property
+    def walks_channels_last(self) -> bool:
+        """As of an :class:`~modelstat.predict.execution.Execution`."""
+        return self.channels_last and self.mode == "eager"
+
 
 class Correction(msgspec.Struct, frozen=True):
     """What predicted times are multiplied by, how far nine times of ten may still be off (a share), and where it is from."""

@@ -21,6 +21,8 @@ _CONFIGURATION = {
     "distributed.scheduler.worker-saturation": 1.0,
     # Sampling the stack of threads that only wait for a model tells nothing.
     "distributed.worker.profile.enabled": False,
+    # What the scheduler keeps of past transitions is never read.
+    "distributed.admin.low-level-log-length": 100,
 }
 
 

@@ -10,6 +10,7 @@ from typing import Any
 import msgspec
 
 from modelstat.hardware.gpu import Gpu
+from modelstat.predict.execution import Execution
 from modelstat.sweeping.patterns import located
 
 SAME_TRACE = ("fp32", "tf32")
@@ -32,6 +33,7 @@ class Job(msgspec.Struct, frozen=True):
     gpus: tuple[Gpu, ...] = ()
     layers: bool = False
     cache: bool = True
+    execution: Execution = Execution()
 
     @property
     def points(self) -> int:
@@ -48,6 +50,7 @@ class Grid(msgspec.Struct, frozen=True):
     precisions: tuple[str | None, ...] = (None,)
     gpus: tuple[Gpu, ...] = ()
     layers: bool = False
+    execution: Execution = Execution()
 
     @property
     def _groups(self) -> tuple[tuple[str | None, ...], ...]:
@@ -73,7 +76,7 @@ class Grid(msgspec.Struct, frozen=True):
             target = located(spec, Path.cwd())
             for inputs in self.inputs:
                 for precisions in self._groups:
-                    yield Job(index, spec, target, inputs, self.batches, precisions, self.gpus, self.layers, cache)
+                    yield Job(index, spec, target, inputs, self.batches, precisions, self.gpus, self.layers, cache, self.execution)
                     index += 1
 
     def describe(self) -> dict[str, Any]:
@@ -85,6 +88,7 @@ class Grid(msgspec.Struct, frozen=True):
             "--precision": list(self.precisions),
             "--gpu": [[gpu.key, _digest(gpu)] for gpu in self.gpus],
             "--layers": self.layers,
+            "execution": self.execution.text,
         }
 
 

@@ -81,6 +81,20 @@ class Row(msgspec.Struct, frozen=True, kw_only=True):
     """The maximum taken once over the model's totals (ms)."""
     compute_ms: float | None = None
     memory_ms: float | None = None
+    execution: str | None = None
+    """How the predicted time takes the model to run: mode, layout, host."""
+    predicted_ms: float | None = None
+    """What a stopwatch should show (ms)."""
+    predicted_low_ms: float | None = None
+    """Lower end of its 90 % interval (ms)."""
+    predicted_high_ms: float | None = None
+    """Upper end (ms)."""
+    predicted_bound: str | None = None
+    """What limits the predicted time: compute, memory or overhead."""
+    idle_ms: float | None = None
+    """Of the predicted time, how long the GPU waits for its host (ms)."""
+    throughput: float | None = None
+    """Samples per second."""
     gpu_memory_bytes: float | None = None
     fits: bool | None = None
     """The peak memory is at most 95 % of the GPU's memory."""
@@ -128,6 +142,8 @@ class Layer(msgspec.Struct, frozen=True, kw_only=True):
     ideal_ms: float | None = None
     compute_ms: float | None = None
     memory_ms: float | None = None
+    predicted_ms: float | None = None
+    predicted_bound: str | None = None
 
 
 class Outcome(msgspec.Struct, frozen=True):

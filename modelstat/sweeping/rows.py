@@ -11,10 +11,12 @@ from modelstat import __version__
 from modelstat.cost.record import Cost
 from modelstat.cost.registry import costs
 from modelstat.errors import ModelstatError
+from modelstat.predict.prediction import Prediction, predict
 from modelstat.predict.roofline import Roofline, layer_times, roofline
 from modelstat.records import Input, Trace
 from modelstat.report.coverage import coverage
 from modelstat.report.document import totals, warnings
+from modelstat.report.prediction import layer_predictions, op_predictions, throughput
 from modelstat.report.rows import layer_rows
 from modelstat.report.timing import milliseconds, notes
 from modelstat.sweeping.grid import Job
@@ -42,13 +44,14 @@ def evaluated(job: Job, trace: Trace) -> tuple[tuple[Row, ...], tuple[Layer, ...
         held = trace if precision in (None, trace.precision) else msgspec.structs.replace(trace, precision=str(precision))
         warned = warnings(held, coverage(held, found))
         point = {**_identity(job), **counts, "batch": held.batch, "precision": held.precision}
-        rooflines = [roofline(held, found, gpu) for gpu in job.gpus]
-        if not rooflines:
+        timed = [(roofline(held, found, gpu), predict(held, found, gpu, job.execution)) for gpu in job.gpus]
+        if not timed:
             rows.append(Row(**point, notes=_joined(warned)))
-        for result in rooflines:
-            rows.append(Row(**point, **_timing(result), notes=_joined((*warned, *notes(held, found, result)))))
+        for result, predicted in timed:
+            said = (*warned, *notes(held, found, result), *predicted.notes)
+            rows.append(Row(**point, **_timing(result), **_predicted(held, predicted), notes=_joined(said)))
         if job.layers:
-            layers.extend(_layers(job, held, found, rooflines))
+            layers.extend(_layers(job, held, found, timed))
     return tuple(rows), tuple(layers)
 
 
@@ -126,7 +129,19 @@ def _timing(result: Roofline) -> dict[str, Any]:
     }
 
 
-def _layers(job: Job, trace: Trace, found: Sequence[Cost], rooflines: Sequence[Roofline]) -> Iterator[Layer]:
+def _predicted(trace: Trace, prediction: Prediction) -> dict[str, Any]:
+    return {
+        "execution": prediction.execution.text,
+        "predicted_ms": milliseconds(prediction.seconds),
+        "predicted_low_ms": milliseconds(prediction.low_seconds),
+        "predicted_high_ms": milliseconds(prediction.high_seconds),
+        "predicted_bound": prediction.bound,
+        "idle_ms": milliseconds(prediction.idle_seconds),
+        "throughput": throughput(trace, prediction),
+    }
+
+
+def _layers(job: Job, trace: Trace, found: Sequence[Cost], timed: Sequence[tuple[Roofline, Prediction]]) -> Iterator[Layer]:
     point = {"job": job.index, "spec": job.spec, "batch": trace.batch, "precision": trace.precision}
     plain = []
     for row in layer_rows(trace, found):
@@ -135,10 +150,11 @@ def _layers(job: Job, trace: Trace, found: Sequence[Cost], rooflines: Sequence[R
         for name in ("input_shapes", "output_shapes"):
             fields[name] = ",".join(map(_size, fields[name]))
         plain.append({**point, **fields, **{f"own_{name}": value for name, value in own.items()}})
-    if not rooflines:
+    if not timed:
         yield from (Layer(**fields) for fields in plain)
-    for result in rooflines:
-        for fields, time in zip(plain, layer_times(trace, result), strict=True):
+    for result, predicted in timed:
+        by_layer = layer_predictions(trace, result, predicted, op_predictions(trace, found, result, predicted))
+        for fields, time, mine in zip(plain, layer_times(trace, result), by_layer, strict=True):
             yield Layer(
                 **fields,
                 gpu=result.gpu.key,
@@ -146,6 +162,8 @@ def _layers(job: Job, trace: Trace, found: Sequence[Cost], rooflines: Sequence[R
                 ideal_ms=milliseconds(time.ideal_seconds),
                 compute_ms=milliseconds(time.compute_seconds),
                 memory_ms=milliseconds(time.memory_seconds),
+                predicted_ms=milliseconds(mine.seconds),
+                predicted_bound=mine.bound,
             )
 
 

@@ -21,7 +21,11 @@ def walked(job: Job) -> Fetch:
     """Traces from the cache, or else by walking the model in this process. Raises what :func:`modelstat.api.trace_spec` raises."""
     from modelstat.api import trace_spec
 
-    return lambda batch: trace_spec(job.target, job.inputs, batch, _traced_precision(job), cache=job.cache)
+    def fetch(batch: int | None) -> Trace:
+        last = job.execution.walks_channels_last
+        return trace_spec(job.target, job.inputs, batch, _traced_precision(job), channels_last=last, cache=job.cache)
+
+    return fetch
 
 
 def cached(job: Job) -> Fetch:
@@ -33,7 +37,8 @@ def cached(job: Job) -> Fetch:
     source, store = parse(job.target), TraceCache()
 
     def fetch(batch: int | None) -> Trace:
-        trace = store.get(trace_key(source, job.inputs, batch, _traced_precision(job))) if job.cache else None
+        key = trace_key(source, job.inputs, batch, _traced_precision(job), job.execution.walks_channels_last)
+        trace = store.get(key) if job.cache else None
         if trace is None:
             raise NotCachedError
         return trace

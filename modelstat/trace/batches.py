@@ -82,7 +82,7 @@ class BatchPair:
 
     def _check(self) -> None:
         low, high = self.low, self.high
-        if (low.parameters, low.precision, low.run) != (high.parameters, high.precision, high.run):
+        if (low.parameters, low.precision, low.run, low.layout) != (high.parameters, high.precision, high.run, high.layout):
             raise NotAffineError("the parameters, the precision or the kind of run depends on the batch")
         if low.run == "real":
             raise NotAffineError("the model ran for real: its control flow may depend on the values")

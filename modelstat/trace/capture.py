@@ -17,7 +17,7 @@ from modelstat.trace.composites import kept_whole
 from modelstat.trace.conversion import replaceable_tensors
 from modelstat.trace.copies import own_copy
 from modelstat.trace.failures import described, needs_values
-from modelstat.trace.fakes import Fakes, materialize
+from modelstat.trace.fakes import Fakes, laid_out, materialize
 from modelstat.trace.lazy import is_lazy
 from modelstat.trace.listed import readable_tensors
 from modelstat.trace.modules import ModuleTree, unwrapped
@@ -47,6 +47,7 @@ def capture(
     rebuild: Rebuild | None = None,
     progress: Progress | None = None,
     training: bool = False,
+    channels_last: bool = False,
 ) -> Trace:
     """Walks ``model(*args, **kwargs)`` once and returns its trace.
 
@@ -55,7 +56,8 @@ def capture(
     allocated. The model is left as it was, also when it raises.
 
     ``precision_name`` is one of :data:`modelstat.trace.precision.PRECISIONS`, by default the model's own. ``training`` walks the model
-    in training mode and back again, see :mod:`modelstat.trace.training`.
+    in training mode and back again, see :mod:`modelstat.trace.training`. ``channels_last`` walks it as after
+    ``model.to(memory_format=torch.channels_last)``, on such images.
     Raises TraceError if the model raises, in one line that names the module and the cause.
     """
     model = unwrapped(model)
@@ -71,9 +73,10 @@ def capture(
 
         kind = TrainingRun
     chosen = precision(name)
-    if precision_name is None and is_mixed(weights):
+    if precision_name is None and (is_mixed(weights) or any(getattr(module, "casts_its_input", False) for module in model.modules())):
         chosen = chosen._replace(dtype=None)
     run = kind(model, args, kwargs, model_name or type(model).__name__, chosen, batch, tuple(notes), progress)
+    run.channels_last = channels_last
     given = [*weights, *inputs]
     if any(tensor.layout != torch.strided or tensor.is_nested for tensor in given):
         return run.real(rebuild, "the work of sparse and nested tensors depends on their values")
@@ -103,7 +106,7 @@ class _Run:
     ) -> None:  # fmt: skip
         self.model, self.args, self.kwargs, self.name, self.precision = model, args, kwargs, name, chosen
         self.batch, self.notes, self.progress = batch, notes, progress
-        self.assumes = False
+        self.assumes = self.channels_last = False
         self.tree = ModuleTree(model)
 
     @property
@@ -129,7 +132,7 @@ class _Run:
         notes: tuple[str, ...] = ()
         if self.precision.autocast is not None and device != self.devices()[0]:
             notes = ("autocast follows the CPU's lists of ops: the model cannot be walked on a fake GPU here",)
-        fakes = Fakes(device, self.precision.dtype)
+        fakes = Fakes(device, self.precision.dtype, self.channels_last)
         if self.assumes:
             fakes.known.assumes = True
             notes = (*notes, "the choice of experts was assumed to be spread evenly: its values are not known")
@@ -169,6 +172,10 @@ class _Run:
             if self.precision.dtype is not None and self.precision.name != own_precision(model.parameters(), ()):
                 model = model.to(self.precision.dtype)
             args, kwargs = map_tensors((self.args, self.kwargs), lambda tensor: materialize(tensor, self.precision.dtype))
+            if self.channels_last:
+                args, kwargs = map_tensors((args, kwargs), laid_out)
+                for tensor in (*model.parameters(), *model.buffers()):
+                    tensor.data = laid_out(tensor.data)
             self.tree = ModuleTree(model)
             recorder = self.recorder(real=True)
             try:
@@ -204,6 +211,7 @@ class _Run:
             precision=self.precision.name,
             run="real" if recorder.real else "fake",
             training=bool(getattr(model, "training", False)),
+            layout="channels-last" if self.channels_last else "natural",
             modules=tree.records(),
             parameters=parameter_records(tree, recorder.values.index, storage_of, trains),
             values=recorder.values.records(),

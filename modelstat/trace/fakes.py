@@ -15,16 +15,20 @@ from modelstat.trace.lazy import is_lazy
 from modelstat.trace.memo import Memo
 from modelstat.trace.precision import NAMES
 
+FORMATS = {4: torch.channels_last, 5: torch.channels_last_3d}
+"""Memory format of an image and of a volume whose channels are innermost, by the number of axes."""
+
 
 class Fakes:
     """Makes one fake tensor for each tensor that it is shown, always the same one, on one device.
 
-    ``dtype``, if not None, replaces the dtype of floating-point tensors that are ``cast``. Small tensors with values pass them on to
+    ``dtype``, if not None, replaces the dtype of floating-point tensors that are ``cast``; ``channels_last`` lays images and weights of
+    convolutions out as ``model.to(memory_format=torch.channels_last)`` does. Small tensors with values pass them on to
     ``known``, parameters and floating-point inputs aside.
     """
 
-    def __init__(self, device: str, dtype: torch.dtype | None) -> None:
-        self.device, self.dtype = device, dtype
+    def __init__(self, device: str, dtype: torch.dtype | None, channels_last: bool = False) -> None:
+        self.device, self.dtype, self.channels_last = device, dtype, channels_last
         self.torch_device = torch.device(device)
         self.mode = FakeTensorMode(allow_non_fake_inputs=True)
         self.memo = Memo(self.mode)
@@ -88,7 +92,8 @@ class Fakes:
         else:
             # Made by hand: through the mode, each would cost as much as an op.
             with torch._C._DisableTorchDispatch():
-                meta = torch.empty_strided(tensor.shape, tensor.stride(), dtype=dtype, device="meta")
+                strides = last_strides(tensor) if self.channels_last and tensor.is_contiguous() else tensor.stride()
+                meta = torch.empty_strided(tensor.shape, strides, dtype=dtype, device="meta")
             made = self.memo.fake(meta, self.torch_device)
         if isinstance(tensor, torch.nn.Parameter):
             made._is_param = True
@@ -104,6 +109,18 @@ class Fakes:
             with _disable_current_modes():
                 self.known.learn(made, tensor.detach().to("cpu", dtype, copy=True))
         return made
+
+
+def last_strides(tensor: Tensor) -> tuple[int, ...]:
+    """The strides of an image (N, C, H, W) or a volume (N, C, D, H, W) with its channels innermost; those that it has for anything else."""
+    layout = FORMATS.get(tensor.dim())
+    return tensor.stride() if layout is None else torch.empty(tensor.shape, device="meta").to(memory_format=layout).stride()
+
+
+def laid_out(tensor: Tensor) -> Tensor:
+    """A real image or volume with its channels innermost; anything else as it is."""
+    layout = FORMATS.get(tensor.dim())
+    return tensor if layout is None else tensor.contiguous(memory_format=layout)
 
 
 def materialize(tensor: Tensor, dtype: torch.dtype | None) -> Tensor:

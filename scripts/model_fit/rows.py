@@ -63,9 +63,9 @@ def _row(line: int, given: dict[str, str]) -> Row:
     )  # fmt: skip
 
 
-def by_model(rows: list[Row]) -> Iterator[tuple[tuple[str, str, str], list[Row]]]:
-    """Rows of one model, input and precision together: they come from the same traces."""
-    groups: dict[tuple[str, str, str], list[Row]] = {}
+def by_model(rows: list[Row]) -> Iterator[tuple[tuple[str, ...], list[Row]]]:
+    """Rows of one model, input, precision and layout together: they come from the same traces."""
+    groups: dict[tuple[str, ...], list[Row]] = {}
     for row in rows:
-        groups.setdefault((row.model, row.input, row.precision), []).append(row)
+        groups.setdefault((row.model, row.input, row.precision, row.layout), []).append(row)
     yield from groups.items()

@@ -4,7 +4,9 @@ from __future__ import annotations
 
 from pathlib import Path
 
+from model_fit.rows import Row
 from modelstat.api import trace_spec
+from modelstat.predict.execution import Execution
 from modelstat.records import Trace
 from modelstat.trace.batches import HIGH, LOW, BatchPair, NotAffineError
 
@@ -17,23 +19,29 @@ def spec_of(model: str, source: str, configs: Path) -> str:
     """
     origin, _, name = model.partition(":")
     if origin == "config":
-        return f"hf:{configs / name}.json(attn_implementation='eager')"
+        return f"hf:{configs.resolve() / name}.json(attn_implementation='eager')"
     if origin == "timm" and source == "timm":
         return f"{model}(fast_norm=True)"
     return model
 
 
+def walked(batch: int) -> tuple[int, ...]:
+    """The batches that are walked for a row's: two stand for all others."""
+    return (batch,) if batch in (1, LOW) else (LOW, HIGH)
+
+
 class Traces:
     """Traces of one model at any batch: two walks for all batches above 1."""
 
-    def __init__(self, spec: str, inputs: str, precision: str) -> None:
-        self.spec, self.inputs, self.precision = spec, inputs, precision
+    def __init__(self, spec: str, row: Row) -> None:
+        self.spec, self.inputs, self.precision = spec, row.input, row.precision
+        self.channels_last = execution(row).walks_channels_last
         self._pair: BatchPair | None = None
         self._refused = False
 
     def at(self, batch: int) -> Trace:
         """The trace at a batch. Raises ModelstatError."""
-        if batch in (1, LOW):
+        if walked(batch) == (batch,):
             return self._walk(batch)
         if self._pair is None and not self._refused:
             try:
@@ -43,7 +51,12 @@ class Traces:
         return self._pair.at(batch) if self._pair is not None else self._walk(batch)
 
     def _walk(self, batch: int) -> Trace:
-        return trace_spec(self.spec, self.inputs, batch, self.precision)
+        return trace_spec(self.spec, self.inputs, batch, self.precision, channels_last=self.channels_last)
+
+
+def execution(row: Row) -> Execution:
+    """How a row's model was run."""
+    return Execution(mode=row.mode, channels_last=row.layout == "nhwc")  # type: ignore[arg-type]
 
 
 def changed(trace: Trace, params_m: float | None) -> bool:

@@ -46,8 +46,13 @@ def test_sweep_and_query(run: Run, nets: str, tmp_path: Path, monkeypatch: pytes
     assert "failed: 1 error" in err
 
     # Everything is cached but the failure: the same rows, and the exit code that says that all went well.
-    code, out, _ = run("sweep", f"{nets}:net", *arguments, "--overwrite", "--layers")
+    code, out, _ = run("sweep", f"{nets}:net", *arguments, "--overwrite", "--layers", "--host", "100")
     assert (code, "rows    2 of 2: 2 ok" in out) == (0, True)
+
+    # One small convolution waits for its host on any GPU.
+    waiting = "SELECT DISTINCT execution, predicted_bound, predicted_ms > 0.1 AS waits FROM results"
+    code, out, _ = run("query", waiting, output, "--format", "json")
+    assert json.loads(out) == [{"execution": "eager, host 100 us an op", "predicted_bound": "overhead", "waits": True}]
 
     sql = "SELECT gpu, macs, missing FROM results ORDER BY gpu"
     code, out, _ = run("query", sql, output, "--format", "json")
@@ -76,6 +81,7 @@ def test_sweep_and_query(run: Run, nets: str, tmp_path: Path, monkeypatch: pytes
         (["{nets}:net", "--output", "r.parquet", "--memory", "much"], "'much' is not a number of bytes"),
         (["{nets}:net", "--output", "r.parquet", "--workers", "0"], "--workers 0: it must be more than 0"),
         (["{nets}:net", "--output", "r.parquet", "--resume", "--overwrite"], "exclude each other"),
+        (["{nets}:net", "--output", "r.parquet", "--mode", "compile"], "--mode changes a predicted time: add --gpu NAME"),
     ],
 )
 def test_mistakes_exit_with_2(

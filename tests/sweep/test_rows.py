@@ -51,14 +51,16 @@ def test_rows_are_the_analysis(models: str) -> None:
         for entry in document.gpus:
             (row,) = (row for row in rows if (row.precision, row.gpu) == (precision, entry.key))
             for name in ("peak_flops", "ridge", "bound", "attainable_flops", "ideal_ms", "ideal_upper_ms", "whole_model_ms", "fits",
-                         "bandwidth_bytes", "peak_column", "compute_ms", "memory_ms", "missing"):  # fmt: skip
+                         "bandwidth_bytes", "peak_column", "compute_ms", "memory_ms", "missing", "execution", "predicted_ms",
+                         "predicted_low_ms", "predicted_high_ms", "predicted_bound", "idle_ms", "throughput"):  # fmt: skip
                 assert getattr(row, name) == getattr(entry, name), name
             for name, value in msgspec.structs.asdict(document.totals).items():
                 assert getattr(row, name) == value, name
             mine = [layer for layer in layers if (layer.precision, layer.gpu) == (precision, entry.key)]
             assert [layer.path for layer in mine] == [layer.path for layer in document.layers]
             assert [layer.macs for layer in mine] == [layer.macs for layer in document.layers]
-            assert [layer.ideal_ms for layer in mine] == [time.ideal_ms for time in entry.layers]
+            for name in ("ideal_ms", "predicted_ms", "predicted_bound"):
+                assert [getattr(layer, name) for layer in mine] == [getattr(time, name) for time in entry.layers], name
             assert sum(layer.own_flops for layer in mine) == row.flops
     t4 = [row for row in rows if row.gpu == this.gpus[2].key]
     assert t4[0].missing is None

@@ -55,6 +55,42 @@ def test_a_real_run_gives_the_same_macs_as_a_fake_one() -> None:
     assert totals(real)[0] == totals(capture(model, (x,)))[0]
 
 
+class Images(nn.Module):
+    """Where layouts show: a flattened image, and a GroupNorm, which gives its result in the natural order."""
+
+    def __init__(self) -> None:
+        super().__init__()
+        self.first, self.second = nn.Conv2d(3, 8, 3), nn.Conv2d(8, 8, 1)
+        self.norm = nn.GroupNorm(2, 8)
+
+    def forward(self, x: torch.Tensor) -> torch.Tensor:
+        x = self.second(self.norm(self.first(x)))
+        return x.flatten(2).transpose(1, 2).reshape(-1)
+
+
+@pytest.mark.parametrize("real", [False, True])
+@pytest.mark.parametrize("last", [False, True])
+def test_layouts_are_those_of_a_run_on_channels_last_images(last: bool, real: bool) -> None:
+    """The oracle is torch itself: the same model and images, laid out for real."""
+    model, x = Images().eval(), torch.randn(2, 3, 6, 6)
+    before = {name: (tensor.stride(), tensor.data_ptr()) for name, tensor in model.state_dict().items()}
+    run = _Run(model, (x,), {}, "net", precision("fp32"), None, (), None)
+    run.channels_last = last
+    trace = run.real(None, "a test asks for it") if real else capture(model, (x,), channels_last=last)
+    assert trace.layout == ("channels-last" if last else "natural")
+    assert {name: (tensor.stride(), tensor.data_ptr()) for name, tensor in model.state_dict().items()} == before
+
+    layout = torch.channels_last if last else torch.contiguous_format
+    twin = Images().eval().to(memory_format=layout)
+    found = [op.outputs[0].strides for op in trace.ops if op.name == "aten::convolution"]
+    with torch.no_grad():
+        first = twin.first(x.to(memory_format=layout))
+        second = twin.second(twin.norm(first))
+    assert found == [first.stride(), second.stride()]
+    # A flattened image is contiguous where its channels are innermost: only else the reshape copies it.
+    assert [op.name for op in trace.ops].count("aten::clone") == (0 if last else 1)
+
+
 @pytest.mark.parametrize("context", [torch.enable_grad, torch.no_grad, torch.inference_mode])
 @pytest.mark.parametrize("training", [False, True])
 def test_macs_and_params_are_the_same_in_every_mode(context: Any, training: bool) -> None:

@@ -3,7 +3,8 @@
 Prefill (many queries): tiles of 128 queries walk over the keys that they may see, half of the square if causal. Decode (one query):
 the keys and values are read once, and what is left is how many blocks read them at once: a block for each sequence and key head, and the
 keys split among several blocks where those are too few. fp32, masks and GPUs before Ampere run the memory-efficient kernel, which
-has the same form with smaller tiles.
+has the same form with smaller tiles. A mask is read by it, once for each head and sample. Fused kernels take four axes only: with more, or
+with three, attention runs as products, a softmax and point-wise steps, its scores in memory.
 """
 
 from __future__ import annotations
@@ -23,12 +24,16 @@ from modelstat.records import Op
 
 _HEADS_LAST = ("_flash_attention", "_efficient_attention_forward", "varlen", "flash_attn", "xformers")
 _TILE_QUERIES, _TILE_KEYS = 128.0, 64.0
+_MASK_VECTOR = 8
+"""Elements that a mask's rows are a multiple of, or it is copied to such rows."""
 
 
 class Features(NamedTuple):
     """``queries`` and ``keys`` of each of ``batch`` x ``heads`` (``key_heads`` of keys and values), ``channels`` wide.
 
     ``causal`` 1 or 0; ``split`` 1 if a decode kernel may split the keys; ``flash`` 1 for the flash kernel, 0 for the memory-efficient one.
+    ``mask`` is its bytes (B), an axis that is expanded once, ``padded`` the same if it must be copied to rows of whole vectors first;
+    ``fused`` 0 where no fused kernel takes it.
     """
 
     batch: Quantity
@@ -41,6 +46,9 @@ class Features(NamedTuple):
     causal: Quantity
     split: Quantity
     flash: Quantity
+    mask: Quantity = 0.0
+    padded: Quantity = 0.0
+    fused: Quantity = 1.0
 
 
 def features(op: Op, cost: Cost) -> Features:
@@ -52,16 +60,29 @@ def features(op: Op, cost: Cost) -> Features:
     key_heads = float(key.shape[head]) if len(key.shape) >= 3 else 1.0
     queries, keys, channels = float(query.shape[position]), float(key.shape[position]), float(query.shape[-1])
     batch = prod(op.outputs[0].shape[:-1]) / max(heads * queries, 1.0) if op.outputs else 1.0
-    masked = op.tensor("attn_mask") is not None or op.tensor("attn_bias") is not None or op.tensor("bias") is not None
-    flash = query.item_bytes == 2 and not masked and channels <= 256
+    mask = op.tensor("attn_mask") or op.tensor("attn_bias") or op.tensor("bias")
+    flash = query.item_bytes == 2 and mask is None and channels <= 256
+    size = float(mask.bytes) if mask is not None else 0.0
+    padded = size if keys % _MASK_VECTOR else 0.0
+    fused = float(op.name != "modelstat::attention" or len(query.shape) == len(key.shape) == 4)
     causal = bool(op.argument("is_causal", op.argument("causal", False)))
     return Features(
-        max(batch, 1.0), heads, max(key_heads, 1.0), queries, keys, channels, float(query.item_bytes), float(causal), 1.0, float(flash)
+        max(batch, 1.0), heads, max(key_heads, 1.0), queries, keys, channels, float(query.item_bytes), float(causal), 1.0, float(flash),
+        size, padded, fused,
     )  # fmt: skip
 
 
 def seconds(f: Features, rates: Rates, c: Constants) -> Time:
     """Time of one fused attention."""
+    if anywhere(f.fused < 1.0):
+        apart = _unfused(f, rates, c)
+        if not anywhere(f.fused > 0.0):
+            return apart
+        return Time(*(where(f.fused > 0.0, kept, fallen) for kept, fallen in zip(_fused(f, rates, c), apart, strict=True)))
+    return _fused(f, rates, c)
+
+
+def _fused(f: Features, rates: Rates, c: Constants) -> Time:
     one = f.queries <= 1.0
     if not anywhere(one):
         return _prefill(f, rates, c)
@@ -90,10 +111,21 @@ def _prefill(f: Features, rates: Rates, c: Constants) -> Time:
     clocked = waves(blocks, rates.sms, c["tail"]) * work * rates.sms / rates.issue / _efficiency(f, rates, c)
     compute = limited_by_power(clocked, 4.0 * f.batch * f.heads * f.channels * pairs, rates, c)
     size = 2.0 * f.item_bytes * f.batch * f.channels * (f.queries * f.heads + f.keys * f.key_heads)
-    dram = size * (1.0 - resident(size, rates.l2_bytes * c["l2_share"]))
-    memory = traffic_seconds(dram, size, rates, c["port_bytes"])
+    dram = size * (1.0 - resident(size, rates.l2_bytes * c["l2_share"])) + f.mask
+    read = where(f.mask > 0.0, f.batch * f.heads * f.queries * f.keys * f.item_bytes, 0.0)
+    memory = traffic_seconds(dram, size + read, rates, c["port_bytes"]) + 2.0 * f.padded / rates.memory
     latency = (c["latency_cycles"] + c["key_cycles"] * maximum(f.keys, _TILE_KEYS)) / rates.clock_hz
     return Time(compute, memory, overlapped(compute, memory, c["overlap"]) + latency)
+
+
+def _unfused(f: Features, rates: Rates, c: Constants) -> Time:
+    """Query and key scaled, a product, the mask added, a softmax, a product: scores are written and read again by each step."""
+    scores = f.batch * f.heads * f.queries * f.keys
+    compute = 4.0 * f.channels * scores / (rates.issue * c["unfused_efficiency"])
+    tokens = f.batch * f.channels * (f.queries * f.heads + f.keys * f.key_heads) * f.item_bytes
+    passes = c["unfused_passes"] + where(f.mask > 0.0, 2.0, 0.0)
+    memory = (scores * f.item_bytes * passes + 4.0 * tokens) / rates.memory
+    return Time(compute, memory, overlapped(compute, memory, 1.0) + c["unfused_latency_s"])
 
 
 def _decode(f: Features, rates: Rates, c: Constants) -> Time:

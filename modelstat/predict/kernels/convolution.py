@@ -3,7 +3,8 @@
 Dense ones are matrix products over unrolled patches (implicit GEMM). In fp32, 3 x 3 with stride 1 may also run as Winograd's algorithm:
 fused, F(2 x 2), 2.25 times fewer multiplications, or in steps, F(4 x 4), 4 times fewer with 36 smaller products between two transforms; the
 library takes the fastest, and so does the formula. Depthwise and grouped ones have little to reuse and are bound by how fast small
-groups are fetched. On tensor cores a tensor that is not channels-last is transposed before and after.
+groups are fetched. On tensor cores a tensor that is not channels-last is transposed before and after. Where weights are channels-last and
+the data is not, PyTorch copies it first.
 """
 
 from __future__ import annotations
@@ -13,7 +14,7 @@ from typing import NamedTuple
 
 from modelstat.cost.operands import operand, per_axis
 from modelstat.cost.record import Cost
-from modelstat.predict.kernels.arithmetic import Quantity, anywhere, ceil, maximum, minimum, overlapped, where
+from modelstat.predict.kernels.arithmetic import Quantity, anywhere, ceil, floor, log2, maximum, minimum, overlapped, where
 from modelstat.predict.kernels.constants import Constants
 from modelstat.predict.kernels.rates import Rates
 from modelstat.predict.kernels.stream import resident, traffic_seconds
@@ -29,7 +30,8 @@ class Features(NamedTuple):
     """``m`` output pixels of the whole batch (input pixels if transposed), ``n`` output and ``k`` summed elements of one of ``groups``.
 
     ``taps`` is the size of the kernel; ``winograd`` 1 for a dense 3 x 3 with stride 1; ``height`` and ``width`` of each of
-    ``batch`` outputs; bytes (B) of ``data`` in, ``weights`` and ``result``; ``channels_last``, ``biased``, ``transposed``: 1 or 0.
+    ``batch`` outputs; bytes (B) of ``data`` in, ``weights`` and ``result``; ``channels_last``, ``biased``, ``transposed``: 1 or 0;
+    ``relaid`` are bytes (B) of data that are copied to the layout of the result first.
     """
 
     batch: Quantity
@@ -47,6 +49,7 @@ class Features(NamedTuple):
     channels_last: Quantity
     biased: Quantity
     transposed: Quantity
+    relaid: Quantity = 0.0
 
 
 def features(op: Op, cost: Cost) -> Features:
@@ -65,11 +68,13 @@ def features(op: Op, cost: Cost) -> Features:
     square = tuple(weight.shape[2:]) == (3, 3)
     batch = float(output.shape[0]) if len(output.shape) == spatial + 2 else 1.0
     height = float(output.shape[-2]) if spatial > 1 else 1.0
+    last = _channels_last(data) or _channels_last(output)
     return Features(
         batch, m, n, k, float(groups), float(taps), height, float(output.shape[-1]),
         float(square and unit and groups == 1 and not transposed),
         float(data.bytes), float(weight.bytes), float(output.bytes),
-        float(_channels_last(data)), float(op.tensor("bias") is not None), float(transposed),
+        float(last), float(op.tensor("bias") is not None), float(transposed),
+        float(data.bytes if last and not _channels_last(data) and data.shape[1] > 1 else 0.0),
     )  # fmt: skip
 
 
@@ -86,6 +91,10 @@ def seconds(f: Features, rates: Rates, c: Constants) -> Time:
     memory = traffic_seconds(dram, size, rates, c["port_bytes"])
     direct = limited_by_power(_direct(f, rates, c), flops, rates, c) * where(f.transposed > 0.0, c["transposed"], 1.0)
     direct = direct * where(f.groups > 1.0, where(f.channels_last > 0.0, c["grouped_last"], c["grouped"]), 1.0)
+    # Kernels for groups that are channels-last are made for widths of 8, 16, 32, ... channels.
+    width = f.k / f.taps
+    odd = (f.groups > 1.0) & (f.channels_last > 0.0) & (2.0 ** floor(log2(width)) < width)
+    direct = direct * where(odd, c["grouped_odd_last"], 1.0)
     direct = direct * where((f.taps == 1.0) & (f.groups == 1.0), c["pointwise"], 1.0)
     compute = direct
     dense = overlapped(direct, memory, c["overlap"])
@@ -100,10 +109,16 @@ def seconds(f: Features, rates: Rates, c: Constants) -> Time:
     # Kernels above 5 x 5 are not unrolled: each tap costs more the more there are.
     growth = maximum(1.0, f.taps / 25.0) ** where(last, c["thin_growth_last"], c["thin_growth"])
     sums = sums * minimum(growth, c["thin_growth_most"])
-    thin_time = overlapped(sums, size / (rates.memory * where(last, c["thin_memory_last"], c["thin_memory"])), c["overlap"])
+    # Channels-last: the rows under a kernel hold all channels, and are read again from memory unless the L2 cache keeps them.
+    band = f.taps**0.5 * f.data / (f.batch * f.height)
+    again = where(last, f.data * (1.0 - resident(band * c["bands"], rates.l2_bytes, 2.0)), 0.0)
+    thin_memory = (size + again * c["thin_again"]) / (rates.memory * where(last, c["thin_memory_last"], c["thin_memory"]))
+    thin_time = overlapped(sums, thin_memory, c["overlap"])
+    dense = dense + where((f.groups > 1.0), again * c["grouped_again"] / rates.memory, 0.0)
     layout = where((f.channels_last > 0.0) | (thin > 0.0), 0.0, c["layout_passes"]) * (f.data + f.result) / rates.memory
     bias = f.biased * 2.0 * f.result / rates.memory * c["bias_passes"]
-    total = where(thin > 0.0, thin_time, dense) + layout + bias + c["latency_s"]
+    copied = 2.0 * f.relaid / rates.memory * c["relaid_passes"]
+    total = where(thin > 0.0, thin_time, dense) + layout + bias + copied + c["latency_s"]
     return Time(where(thin > 0.0, sums, compute), memory, total)
 
 

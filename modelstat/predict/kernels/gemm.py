@@ -2,6 +2,7 @@
 
 The library picks the fastest of its tiles, and splits k, so waves hardly matter. Operands come from DRAM unless the L2 cache holds them:
 activations were just written and are found there if they fit; weights were last used a whole pass ago, so only tiny ones are.
+One row times a matrix has a kernel of its own, which reads the matrix once.
 Pascal's caches and address translation lose rows that are long (k above some thousands): tiles are then re-read from DRAM.
 """
 
@@ -45,6 +46,9 @@ def seconds(f: Features, rates: Rates, c: Constants) -> Time:
     """Time of one product."""
     m, n, k = f.m, f.n, f.k
     clocked = product_seconds(1.0, m, n, k, rates, c)
+    if "vector_efficiency" in c:
+        vector = 2.0 * m * n * k / rates.issue / c["vector_efficiency"]
+        clocked = where(minimum(m, n) <= 1.0, minimum(clocked, vector), clocked)
     if "tile_gp100" in c:
         # GP100 runs kernels that were laid out for Maxwell's wider SMs, and the library keeps to its 32 x 128 tile there.
         gp100 = rates.capability == 6.0

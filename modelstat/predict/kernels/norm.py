@@ -14,7 +14,7 @@ from modelstat.predict.kernels.arithmetic import Quantity, ceil, minimum, overla
 from modelstat.predict.kernels.constants import Constants
 from modelstat.predict.kernels.rates import Rates
 from modelstat.predict.kernels.timing import Time
-from modelstat.records import Op
+from modelstat.records import Op, TensorSpec
 
 _BLOCK_THREADS = 128.0
 _VECTOR = 4.0
@@ -24,7 +24,7 @@ _VECTOR = 4.0
 class Features(NamedTuple):
     """``rows`` of ``width`` elements that share their statistics; bytes (B) read and written once; ``again``: the rows are read twice.
 
-    ``relaid`` is 1 where the kernel wants another layout first (GroupNorm on channels-last images).
+    ``relaid`` is 1 where the kernel wants another layout first: GroupNorm on channels-last images, LayerNorm on what is not contiguous.
     """
 
     rows: Quantity
@@ -53,8 +53,18 @@ def features(op: Op, cost: Cost) -> Features:
         width = prod(shape) if isinstance(shape, (list, tuple)) and shape else data.shape[-1] if data.shape else 1
         rows = elements / max(float(width), 1.0)
     scattered = "group_norm" in name or "instance_norm" in name
-    relaid = scattered and len(data.shape) > 2 and data.strides[1] == 1 and data.shape[1] > 1
+    last = len(data.shape) > 2 and data.strides[1] == 1 and data.shape[1] > 1
+    relaid = last if scattered else not _contiguous(data)
     return Features(rows, elements / max(rows, 1.0), float(cost.read), float(cost.write), 1.0, float(relaid))
+
+
+def _contiguous(data: TensorSpec) -> bool:
+    step = 1
+    for size, stride in zip(data.shape[::-1], data.strides[::-1], strict=True):
+        if size > 1 and stride != step:
+            return False
+        step *= size
+    return True
 
 
 def seconds(f: Features, rates: Rates, c: Constants) -> Time:

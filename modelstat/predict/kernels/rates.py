@@ -75,6 +75,9 @@ def measured_rates(gpu: Gpu, dtype: str, c: Constants) -> Rates:
     faster = c["clock_geforce"] if gpu.segment == "geforce" else 1.0
     lanes_share = family not in _FULL_ISSUE
     issue = peak * faster * (c["issue_shared_lanes"] if lanes_share and not tensor else 1.0)
+    if dtype == "float16" and found.column == "fp32":
+        # Halves are only how the numbers are stored: they are widened on the way in, and fp32's faster algorithms are missing.
+        issue *= c["half_on_fp32_lanes"]
     power = _power_flops(gpu, family, tensor, peak, c)
     sms = float(gpu.sms or (gpu.cores or 8192) / 64)
     fp32 = gpu.fp32 * 1e12 if gpu.fp32 is not None else float("inf")

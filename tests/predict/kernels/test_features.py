@@ -75,7 +75,7 @@ def conv(data: TensorSpec, weight: TensorSpec, output: TensorSpec, **arguments: 
 def test_a_dense_convolution() -> None:
     found = conv(tensor(2, 8, 14, 14), tensor(16, 8, 3, 3), tensor(2, 16, 14, 14), stride=[1, 1], padding=[1, 1], dilation=[1, 1], groups=1)
     assert found[:9] == (2, 2 * 14 * 14, 16, 8 * 9, 1, 9, 14, 14, 1)
-    assert found[9:] == (4 * 2 * 8 * 196, 4 * 16 * 72, 4 * 2 * 16 * 196, 0, 0, 0)
+    assert found[9:] == (4 * 2 * 8 * 196, 4 * 16 * 72, 4 * 2 * 16 * 196, 0, 0, 0, 0)
 
 
 def test_a_stride_rules_winograd_out() -> None:
@@ -100,17 +100,42 @@ def test_channels_last_is_seen_in_the_strides() -> None:
     assert conv(tensor(2, 8, 14, 14), tensor(16, 8, 1, 1), tensor(2, 16, 14, 14), groups=1).channels_last == 0
 
 
+def test_data_in_another_layout_than_the_result_is_copied_first() -> None:
+    natural, last = tensor(2, 8, 14, 14), tensor(2, 8, 14, 14, order=(0, 2, 3, 1))
+    result = tensor(2, 16, 14, 14, order=(0, 2, 3, 1))
+    weight = tensor(16, 8, 1, 1)
+    copied = conv(natural, weight, result, groups=1)
+    assert (copied.channels_last, copied.relaid) == (1, 4 * 2 * 8 * 196)
+    assert conv(last, weight, result, groups=1).relaid == 0
+
+
 def test_attention() -> None:
     query, key = tensor(2, 12, 197, 64, dtype="float16"), tensor(2, 4, 77, 64, dtype="float16", value=1)
     given = op("modelstat::attention", {"query": query, "key": key, "value": key}, query, is_causal=True, enable_gqa=True)
-    assert attention.features(given, cost_of(given)) == (2, 12, 4, 197, 77, 64, 2, 1, 1, 1)
+    assert attention.features(given, cost_of(given)) == (2, 12, 4, 197, 77, 64, 2, 1, 1, 1, 0, 0, 1)
 
 
 def test_attention_with_a_mask_is_not_flash() -> None:
     query = tensor(2, 12, 197, 64, dtype="float16")
     inputs = {"query": query, "key": query, "value": query, "attn_mask": tensor(197, 197, dtype="float16", value=1)}
     given = op("modelstat::attention", inputs, query)
-    assert attention.features(given, cost_of(given)).flash == 0
+    found = attention.features(given, cost_of(given))
+    # 197 keys are no whole number of vectors of 8: the mask is copied to longer rows.
+    assert (found.flash, found.mask, found.padded) == (0, 2 * 197 * 197, 2 * 197 * 197)
+
+
+def test_a_mask_of_whole_vectors_is_read_as_it_is() -> None:
+    query = tensor(2, 12, 64, 32, dtype="float16")
+    inputs = {"query": query, "key": query, "value": query, "attn_mask": tensor(12, 64, 64, dtype="float16", value=1)}
+    given = op("modelstat::attention", inputs, query)
+    assert attention.features(given, cost_of(given))[-3:] == (2 * 12 * 64 * 64, 0, 1)
+
+
+@pytest.mark.parametrize(("shape", "fused"), [((2, 3, 8, 16), 1), ((3, 8, 16), 0), ((2, 4, 3, 8, 16), 0)])
+def test_fused_kernels_take_four_axes(shape: tuple[int, ...], fused: int) -> None:
+    query = tensor(*shape, dtype="float16")
+    given = op("modelstat::attention", {"query": query, "key": query, "value": query}, query)
+    assert attention.features(given, cost_of(given)).fused == fused
 
 
 def test_attention_with_heads_behind_positions() -> None:
@@ -134,6 +159,12 @@ def test_norm(name: str, arguments: dict[str, Any], expected: tuple[float, ...])
     found = norm.features(given, cost_of(given))
     assert (found.rows, found.width, found.again) == expected
     assert found.read == found.written == 4 * 2 * 8 * 196
+
+
+@pytest.mark.parametrize(("order", "relaid"), [((0, 1, 2), 0), ((0, 2, 1), 1)])
+def test_rows_of_a_layer_norm_are_made_contiguous_first(order: tuple[int, ...], relaid: int) -> None:
+    given = op("aten::native_layer_norm", {"input": tensor(2, 8, 14, order=order)}, tensor(2, 8, 14, value=1), normalized_shape=[14])
+    assert norm.features(given, cost_of(given)).relaid == relaid
 
 
 def test_softmax() -> None:

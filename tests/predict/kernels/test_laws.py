@@ -45,7 +45,7 @@ def convolutions(draw: Any) -> convolution.Features:
     return convolution.Features(
         batch, batch * side**2, outer, inner * kernel**2, float(groups), float(kernel**2), float(side), float(side),
         float(kernel == 3 and groups == 1), 4 * batch * groups * inner * side**2, 4 * groups * inner * outer * kernel**2,
-        4 * batch * groups * outer * side**2, draw(FLAG), draw(FLAG), 0.0,
+        4 * batch * groups * outer * side**2, draw(FLAG), draw(FLAG), 0.0, draw(FLAG) * 4 * batch * groups * inner * side**2,
     )  # fmt: skip
 
 
@@ -56,7 +56,7 @@ FORMULAS: dict[str, tuple[Any, st.SearchStrategy[Any]]] = {
     "attention": (
         attention,
         st.builds(attention.Features, SMALL, st.just(32.0), st.sampled_from([1.0, 8.0, 32.0]), SIZE, SIZE,
-                  st.sampled_from([32.0, 64.0, 128.0, 256.0]), st.just(2.0), FLAG, FLAG, FLAG),
+                  st.sampled_from([32.0, 64.0, 128.0, 256.0]), st.just(2.0), FLAG, FLAG, FLAG, BYTES, BYTES, FLAG),
     ),
     "convolution": (convolution, convolutions()),
     "norm": (norm, st.builds(norm.Features, SIZE, SIZE, BYTES, BYTES, FLAG, FLAG)),
