@@ -33,6 +33,7 @@ if TYPE_CHECKING:
         UnknownModelError,
         UsageError,
     )
+    from modelstat.serving.serve import serve
     from modelstat.sweeping.sweep import Sweep
 
 __version__ = "0.1.0"
@@ -59,11 +60,12 @@ __all__ = [
     "__version__",
     "analyze",
     "formula",
+    "serve",
     "stat",
     "sweep",
 ]
 
-_HOMES = {"Analysis": "modelstat.analysis", "Sweep": "modelstat.sweeping.sweep"} | dict.fromkeys(
+_HOMES = {"Analysis": "modelstat.analysis", "Sweep": "modelstat.sweeping.sweep", "serve": "modelstat.serving.serve"} | dict.fromkeys(
     ("analyze", "formula", "stat", "sweep"), "modelstat.api"
 )
 

@@ -8,7 +8,8 @@ from typing import TYPE_CHECKING, Annotated, Literal
 
 from modelstat.cli.crosscheck import check_format, second_opinion
 from modelstat.cli.lists import batches, precisions, words
-from modelstat.cli.options import RUN, SHOW, WHAT, option
+from modelstat.cli.options import LANGUAGE, RUN, SHOW, WHAT, option
+from modelstat.cli.phases import PhaseName, asked
 from modelstat.cli.render import Format, Level, check, write
 from modelstat.cli.run import Mode, correction, execution
 
@@ -32,6 +33,11 @@ def analyze(
     crosscheck: Annotated[bool, option(WHAT)] = False,
     duration: Annotated[bool, option(WHAT)] = False,
     no_cache: Annotated[bool, option(WHAT)] = False,
+    phase: Annotated[PhaseName | None, option(LANGUAGE, "PHASE")] = None,
+    prompt: Annotated[int | None, option(LANGUAGE, "N")] = None,
+    context: Annotated[int | None, option(LANGUAGE, "N")] = None,
+    generate: Annotated[int | None, option(LANGUAGE, "N")] = None,
+    kv_cache: Annotated[str | None, option(LANGUAGE, "FORMAT")] = None,
     mode: Annotated[Mode, option(RUN, "MODE")] = "eager",
     cuda_graph: Annotated[bool, option(RUN)] = False,
     channels_last: Annotated[bool, option(RUN)] = False,
@@ -63,6 +69,11 @@ def analyze(
         crosscheck: Compare MACs with fvcore and FlopCounterMode instead.
         duration: Add torchstat's duration: one timed run on this machine.
         no_cache: Trace again instead of reading the cache.
+        phase: prefill, decode or serve a language model (hf:...).
+        prompt: Tokens of a prompt, 2048 by default.
+        context: Tokens in the cache before a decode, 2048 by default.
+        generate: Tokens that serve writes, 256 by default.
+        kv_cache: fp8 or int8: keys and values kept in one byte each.
         mode: eager (the default) or compile: kernels fused.
         cuda_graph: One launch for all kernels: no host cost per op.
         channels_last: Images with their channels innermost.
@@ -97,10 +108,22 @@ def analyze(
     if crosscheck:
         check_format(format)
     check(options, format, timed=bool(gpus), several=len(runs) * max(1, len(gpus)) > 1, duration=duration)
+    language = asked(phase, prompt, context, generate, kv_cache)
+    if language is not None:
+        language.check({
+            "--input": input is not None, "--training": training is not None, "--crosscheck": crosscheck, "--duration": duration,
+            "--channels-last": channels_last,
+        })  # fmt: skip
+        if language.serves:
+            language.check_report(format, options, level)
     with Output(output) as out:
+        if language is not None and language.serves:
+            return language.serve(model, gpus, running, runs, format, out, cache=not no_cache)
         with TraceProgress(f"tracing {model}") as progress:
 
             def traced(precision: str | None, size: int | None, both_ways: bool) -> Trace:
+                if language is not None:
+                    return language.trace(model, size, precision, cache=not no_cache, progress=progress)
                 last = running.walks_channels_last and not both_ways
                 return trace_spec(
                     model, input, size, precision, eval_mode=eval, training=both_ways, channels_last=last, cache=not no_cache,
