@@ -115,7 +115,8 @@ def analyze(
             "--channels-last": channels_last,
         })  # fmt: skip
         if language.serves:
-            language.check_report(format, options, level)
+            others = {"--measured": measured is not None, "--causal": causal != "full", "--strict": strict}
+            language.check_report(format, options, level, others)
     with Output(output) as out:
         if language is not None and language.serves:
             return language.serve(model, gpus, running, runs, format, out, cache=not no_cache)

@@ -58,16 +58,16 @@ class Asked(NamedTuple):
             if tokens is not None:
                 checked(option, tokens)
 
-    def check_report(self, form: ReportFormat, options: Options, level: Level) -> None:
-        """Raises UsageError for options of the table of layers, which serving does not have."""
+    def check_report(self, form: ReportFormat, options: Options, level: Level, others: Mapping[str, bool]) -> None:
+        """Raises UsageError for options of one pass and of its table of layers, which serving does not have."""
         given = {
             "--depth": options.depth is not None, "--level": level != "module", "--columns": bool(options.columns),
             "--sort": options.sort is not None, "--top": options.top is not None, "--filter": options.filter is not None,
-            "--format torchstat": form == "torchstat",
+            "--format torchstat": form == "torchstat", "--wide": options.wide, **others,
         }  # fmt: skip
         for option, there in given.items():
             if there:
-                raise UsageError(f"{option} is for a table of layers, which --phase serve does not have: use --phase prefill or decode")
+                raise UsageError(f"{option} is for the report of one pass, which --phase serve is not: use --phase prefill or decode")
 
     def trace(
         self, model: str, batch: int | None, precision: str | None, *, cache: bool, progress: Callable[[int], None] | None = None

@@ -30,6 +30,9 @@ COLUMNS = (
     Column("largest", "largest_batch", "largest batch", "integer"),
 )
 
+EXACT = 100_000
+"""A batch of this and more is rounded in the table."""
+
 ASSUMED = (
     "Each prompt is read alone, then the batch writes a token a pass. tokens/s: while it writes; with prompts: with their time too. "
     "Below each predicted time: its 90 % interval, and the ideal time of the roofline."
@@ -58,13 +61,13 @@ def grid(found: Sequence[Serving]) -> Grid:
     """One row for each batch, precision and GPU; without a GPU there is none, and the facts of the model are the caption."""
     rows = tuple(
         Row((
-            gpu.name, each.batch, each.precision, _ms(gpu.first_token), _ms(gpu.token), _ms(gpu.token, "ideal"),
+            gpu.name, each.batch, each.precision, _ms(gpu.first_token), _ms(gpu.token), _ms(gpu.token, "ideal_seconds"),
             gpu.decode_tokens_per_second, gpu.tokens_per_second, gpu.needed_bytes, gpu.fits, gpu.largest_batch,
         ))
         for each in found
         for gpu in each.gpus
     )  # fmt: skip
-    caption = "; ".join(dict.fromkeys(" ".join((title(each), *(f"{name}: {value};" for name, value in facts(each)))) for each in found))
+    caption = "; ".join(part for each in found for part in (title(each), *(f"{name}: {value}" for name, value in facts(each))))
     return Grid(COLUMNS, rows, caption)
 
 
@@ -90,7 +93,7 @@ def facts(each: Serving) -> list[tuple[str, str]]:
     return found
 
 
-def _ms(span: Span | None, name: str = "predicted") -> float | None:
+def _ms(span: Span | None, name: str = "predicted_seconds") -> float | None:
     value: float | None = None if span is None else getattr(span, name)
     return None if value is None else value * 1e3
 
@@ -107,7 +110,6 @@ def _write_table(found: Sequence[Serving], file: TextIO, width: int | None) -> N
 
 
 def _display(each: Serving) -> list[RenderableType]:
-    from rich.padding import Padding
     from rich.table import Table
     from rich.text import Text
 
@@ -118,7 +120,7 @@ def _display(each: Serving) -> list[RenderableType]:
         sheet.add_row(name, value)
     parts: list[RenderableType] = [Text(printable(title(each)), style="bold"), sheet]
     if each.gpus:
-        table = Table(box=None, pad_edge=False, header_style="bold", padding=(0, 2, 0, 0))
+        table = Table(box=None, pad_edge=False, header_style="bold", padding=(0, 1, 0, 0))
         table.add_column("GPU", min_width=10)
         for heading in ("first\ntoken", "per\ntoken", "tokens/s", "with\nprompts", "memory", "largest\nbatch"):
             table.add_column(heading, justify="right", no_wrap=True)
@@ -127,7 +129,7 @@ def _display(each: Serving) -> list[RenderableType]:
         parts += [Text(), table, Text(), Text(ASSUMED, style="dim")]
     reasons = [f"{gpu.name}: {gpu.missing}" for gpu in each.gpus if gpu.missing]
     for note in (*reasons, *each.notes):
-        parts.append(Padding(Text(f"- {printable(note)}"), (0, 0)))
+        parts.append(Text(f"- {printable(note)}"))
     return parts
 
 
@@ -136,14 +138,16 @@ def _cells(gpu: ServingOnGpu) -> tuple[str, ...]:
     if gpu.memory_bytes is not None:
         memory += f"\nof {units.bytes_(gpu.memory_bytes)}" + ("" if gpu.fits else "\ndoes not fit")
     rates = (units.per_second(rate) if rate is not None else "-" for rate in (gpu.decode_tokens_per_second, gpu.tokens_per_second))
-    largest = "-" if gpu.largest_batch is None else units.integer(gpu.largest_batch)
+    most = gpu.largest_batch
+    largest = "-" if most is None else units.integer(most) if most < EXACT else units.count(most)
     return (printable(gpu.name), _times(gpu.first_token), _times(gpu.token), *rates, memory, largest)
 
 
 def _times(span: Span | None) -> str:
-    if span is None or span.predicted is None or span.low is None or span.high is None or span.ideal is None:
+    if span is None:
         return "-"
-    low, high = units.seconds(span.low), units.seconds(span.high)
+    values = (span.predicted_seconds, span.low_seconds, span.high_seconds, span.ideal_seconds)
+    predicted, low, high, ideal = ("-" if value is None else units.seconds(value) for value in values)
     if low.split()[1:] == high.split()[1:]:
         low = low.split()[0]
-    return f"{units.seconds(span.predicted)}\n{low}-{high}\nideal {units.seconds(span.ideal)}"
+    return f"{predicted}\n{low}-{high}\nideal {ideal}"

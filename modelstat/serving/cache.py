@@ -19,14 +19,14 @@ STORED = {"fp8": "uint8", "int8": "int8"}
 """Dtype of a cache that holds less than its model computes in. (fp8 as mere bytes: the arithmetic is in the other operand's dtype.)"""
 
 
-def given(trace: Trace, spec: str) -> Trace:
+def given(trace: Trace) -> Trace:
     """The trace with its cache as an input: in memory from the first op to the last, and made by no op.
 
     Raises UsageError for a model that did not ask for its cache.
     """
     held = {op.outputs[0].value for op in trace.ops if op.name == MADE}
     if not held:
-        raise UsageError(f"{spec}: no layer of {trace.modules[0].type} keeps keys and values, which --phase needs")
+        raise UsageError(f"{trace.model}: no layer of {trace.modules[0].type} keeps keys and values, which --phase needs")
     ops = tuple(msgspec.structs.replace(op, name=CACHE, view=True) if op.name == MADE else op for op in trace.ops)
     values = tuple(
         msgspec.structs.replace(value, kind="input", birth=-1, death=len(ops)) if index in held else value

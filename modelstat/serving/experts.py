@@ -35,7 +35,8 @@ def touched(experts: int, choices: float, tokens: float) -> float:
     >>> touched(8, 2, 1), round(touched(8, 2, 8), 2)
     (2.0, 7.2)
     """
-    return experts * (1.0 - (1.0 - choices / experts) ** tokens)
+    missed: float = (1.0 - choices / experts) ** tokens
+    return experts * (1.0 - missed)
 
 
 def routed(trace: Trace, tokens: int) -> Trace:

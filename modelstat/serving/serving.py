@@ -39,7 +39,7 @@ class Traces(msgspec.Struct, frozen=True):
 
 
 class ServingOnGpu(msgspec.Struct, frozen=True, kw_only=True):
-    """One GPU. Times are s, None where the GPU lacks a peak (``missing`` says which) or nothing is written.
+    """One GPU. Times are None where the GPU lacks a peak (``missing`` says which) or nothing is written.
 
     ``first_token`` is the prompt's pass, ``token`` the mean pass of the batch after it. ``decode_tokens_per_second`` counts the batch while
     it writes, ``tokens_per_second`` with the time that its prompts take. ``needed_bytes`` is the most that is held at once (B);
@@ -135,7 +135,7 @@ def _on(gpu: Gpu, found: Traces, execution: Execution, batch: int, generate: int
     first = span(found.prompt, gpu, execution)
     start, end = (None if trace is None else span(trace, gpu, execution) for trace in (found.first, found.last))
     token = None if start is None or end is None else mean(start, end)
-    reading, step = first.predicted, None if token is None else token.predicted
+    reading, step = first.predicted_seconds, None if token is None else token.predicted_seconds
     needed = needed_bytes(found, batch, sequence)
     room = None if gpu.memory_bytes is None else FITS_SHARE * gpu.memory_bytes
     whole = None

@@ -13,12 +13,12 @@ from modelstat.records import Trace
 
 
 class Span(msgspec.Struct, frozen=True):
-    """Times (s): the roofline's, the predicted one with its 90 % interval, and what sets it. None where ``missing`` says why."""
+    """The roofline's time, the predicted one with its 90 % interval, and what sets it. None where ``missing`` says why."""
 
-    ideal: float | None
-    predicted: float | None
-    low: float | None
-    high: float | None
+    ideal_seconds: float | None
+    predicted_seconds: float | None
+    low_seconds: float | None
+    high_seconds: float | None
     bound: str | None
     missing: str | None = None
 
@@ -35,8 +35,14 @@ def span(trace: Trace, gpu: Gpu, execution: Execution) -> Span:
 
 def mean(first: Span, last: Span) -> Span:
     """The mean of two passes, bound as the later one is."""
-    pairs = ((getattr(first, name), getattr(last, name)) for name in ("ideal", "predicted", "low", "high"))
-    return Span(*(_mean(*pair) for pair in pairs), last.bound, last.missing)
+    return Span(
+        _mean(first.ideal_seconds, last.ideal_seconds),
+        _mean(first.predicted_seconds, last.predicted_seconds),
+        _mean(first.low_seconds, last.low_seconds),
+        _mean(first.high_seconds, last.high_seconds),
+        last.bound,
+        last.missing,
+    )
 
 
 def _mean(first: float | None, last: float | None) -> float | None:

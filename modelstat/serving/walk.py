@@ -10,4 +10,4 @@ from modelstat.serving.phase import Phase
 
 def finished(trace: Trace, phase: Phase) -> Trace:
     """The trace with its cache as an input and its router's choices written down. Raises UsageError for a model without a cache."""
-    return routed(given(trace, trace.model), (trace.batch or 1) * phase.new)
+    return routed(given(trace), (trace.batch or 1) * phase.new)

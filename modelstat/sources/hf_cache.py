@@ -61,13 +61,14 @@ def cache_for(config: Any, phase: Phase, spec: str) -> Any:
     """The cache of a configuration before a phase. Raises UsageError for layers that keep another state than keys and values."""
     from transformers.cache_utils import DummyLayer, get_layer_types_and_kwargs
 
+    unused: Any = DummyLayer
     kinds, options = get_layer_types_and_kwargs(config.get_text_config(decoder=True))
     for kind in kinds:
         if kind not in ATTENTION:
             raise UsageError(f"{spec}: --phase is known for caches of keys and values, and this model has layers of the kind {kind}")
     return Cache(
         layers=[
-            DummyLayer() if kind == "dummy" else Room(phase.past, given.get("sliding_window"))
+            unused() if kind == "dummy" else Room(phase.past, given.get("sliding_window"))
             for kind, given in zip(kinds, options, strict=True)
         ]
     )

@@ -5,7 +5,7 @@ from __future__ import annotations
 import inspect
 from typing import TYPE_CHECKING, Any
 
-from modelstat.errors import InputError, UsageError
+from modelstat.errors import BuildError, InputError, UsageError
 from modelstat.serving.phase import Phase
 from modelstat.sources.source import Built, Source
 
@@ -44,13 +44,16 @@ class PhaseSource(Source):
         the model has positions.
         """
         from modelstat.sources.hf import maker
-        from modelstat.sources.hf_cache import cache_for
         from modelstat.sources.hf_config import configs_in, offline
         from modelstat.sources.weightless import build_real, build_weightless
 
         if inputs is not None:
             raise UsageError(f"--input {inputs}: a phase makes its own input, leave it out and give {self.phase.option.split()[0]}")
         self.model.require()
+        try:
+            from modelstat.sources.hf_cache import cache_for
+        except ImportError as error:
+            raise BuildError("--phase needs a newer transformers, whose cache is made of layers: `pip install -U transformers`") from error
         with offline():
             named = _with_head(self.model.named(None), self.spec)
             self._check_positions(named.config)

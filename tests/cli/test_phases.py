@@ -32,7 +32,8 @@ def test_a_smaller_cache_is_said(capsys: pytest.CaptureFixture[str]) -> None:
 
 
 def test_serving_has_a_row_for_each_gpu(capsys: pytest.CaptureFixture[str]) -> None:
-    given = ("--phase", "serve", "--prompt", "64", "--generate", "32", "--precision", "bf16", "--gpu", "a100-sxm-80,h100-sxm", "--batch", "2")
+    given = ("--phase", "serve", "--prompt", "64", "--generate", "32", "--precision", "bf16", "--batch", "2")
+    given += ("--gpu", "a100-sxm-80,h100-sxm")
     found = json.loads(run(capsys, *given, "--format", "json"))
     assert found["schema"] == "modelstat-serving/1"
     assert (found["batch"], found["prompt"], found["generate"], len(found["gpus"])) == (2, 64, 32, 2)
@@ -40,7 +41,7 @@ def test_serving_has_a_row_for_each_gpu(capsys: pytest.CaptureFixture[str]) -> N
     assert lines[0].startswith("gpu,batch,precision,first_token_ms,token_ms")
     assert len(lines) == 3
     table = run(capsys, *given)
-    assert "prompts of 64 tokens, 32 tokens written" in table
+    assert "prompts of 64 tokens, 32 tokens written" in " ".join(table.split())
     assert "largest" in table
     assert all(len(line) <= 80 for line in table.splitlines())
 
@@ -62,8 +63,10 @@ def test_several_batches_are_several_reports(capsys: pytest.CaptureFixture[str])
         (("--phase", "decode", "--kv-cache", "fp4"), "choose from fp8, int8"),
         (("--phase", "decode", "--input", "8:int64"), "--input does not go with --phase decode"),
         (("--phase", "decode", "--training", "adam"), "--training does not go with --phase decode"),
-        (("--phase", "serve", "--top", "3"), "--top is for a table of layers"),
-        (("--phase", "serve", "--format", "torchstat"), "--format torchstat is for a table of layers"),
+        (("--phase", "serve", "--top", "3"), "--top is for the report of one pass"),
+        (("--phase", "serve", "--causal", "half"), "--causal is for the report of one pass"),
+        (("--phase", "serve", "--strict"), "--strict is for the report of one pass"),
+        (("--phase", "serve", "--format", "torchstat"), "--format torchstat is for the report of one pass"),
     ],
 )
 def test_what_does_not_go_together(capsys: pytest.CaptureFixture[str], arguments: tuple[str, ...], message: str) -> None:

@@ -40,13 +40,13 @@ def test_times_are_those_of_its_passes() -> None:
     first, last = (span(trace_spec(SPEC, None, 4, "bf16", phase=decode(past)), board, RUN) for past in (64, 94))
     assert gpu.first_token == prompt
     assert gpu.token is not None
-    assert first.predicted is not None
-    assert last.predicted is not None
-    assert prompt.predicted is not None
-    step = (first.predicted + last.predicted) / 2
-    assert gpu.token.predicted == pytest.approx(step)
+    assert first.predicted_seconds is not None
+    assert last.predicted_seconds is not None
+    assert prompt.predicted_seconds is not None
+    step = (first.predicted_seconds + last.predicted_seconds) / 2
+    assert gpu.token.predicted_seconds == pytest.approx(step)
     assert gpu.decode_tokens_per_second == pytest.approx(4 / step)
-    assert gpu.tokens_per_second == pytest.approx(4 * 32 / (4 * prompt.predicted + 31 * step))
+    assert gpu.tokens_per_second == pytest.approx(4 * 32 / (4 * prompt.predicted_seconds + 31 * step))
 
 
 def test_the_cache_holds_all_but_the_last_token() -> None:
@@ -64,8 +64,8 @@ def test_one_token_needs_no_decode() -> None:
     assert gpu.decode_tokens_per_second is None
     assert found.kv_sequence_bytes == 64 * 64
     assert gpu.first_token is not None
-    assert gpu.first_token.predicted is not None
-    assert gpu.tokens_per_second == pytest.approx(1 / gpu.first_token.predicted)
+    assert gpu.first_token.predicted_seconds is not None
+    assert gpu.tokens_per_second == pytest.approx(1 / gpu.first_token.predicted_seconds)
 
 
 def test_two_tokens_are_one_decode() -> None:
