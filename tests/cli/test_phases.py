@@ -32,7 +32,8 @@ def test_a_smaller_cache_is_said(capsys: pytest.CaptureFixture[str]) -> None:
 
 
 def test_serving_has_a_row_for_each_gpu(capsys: pytest.CaptureFixture[str]) -> None:
-    given = "--phase serve --prompt 64 --generate 32 --precision bf16 --batch 2 --gpu a100-sxm-80,h100-sxm".split()
+    given = ["--phase", "serve", "--prompt", "64", "--generate", "32", "--precision", "bf16", "--batch", "2"]
+    given += ["--gpu", "a100-sxm-80,h100-sxm"]
     found = json.loads(run(capsys, *given, "--format", "json"))
     assert found["schema"] == "modelstat-serving/1"
     assert (found["batch"], found["prompt"], found["generate"], len(found["gpus"])) == (2, 64, 32, 2)
