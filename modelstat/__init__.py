@@ -36,6 +36,7 @@ if TYPE_CHECKING:
         UsageError,
     )
     from modelstat.report.compare import Comparison
+    from modelstat.serving.serve import serve
     from modelstat.sweeping.sweep import Sweep
 
 __version__ = "0.1.0"
@@ -66,6 +67,7 @@ __all__ = [
     "analyze",
     "compare",
     "formula",
+    "serve",
     "stat",
     "swap",
     "sweep",
@@ -75,6 +77,7 @@ _HOMES = {
     "Analysis": "modelstat.analysis",
     "Comparison": "modelstat.report.compare",
     "Sweep": "modelstat.sweeping.sweep",
+    "serve": "modelstat.serving.serve",
     **dict.fromkeys(("analyze", "compare", "formula", "stat", "swap", "sweep"), "modelstat.api"),
 }
 

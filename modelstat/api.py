@@ -24,6 +24,7 @@ if TYPE_CHECKING:
     from modelstat.predict.measured import Row as MeasuredRow
     from modelstat.records import Trace
     from modelstat.report.compare import Comparison
+    from modelstat.serving.phase import Phase
     from modelstat.sources import Source
     from modelstat.sources.source import Built
     from modelstat.sweeping.sweep import Sweep
@@ -45,6 +46,7 @@ def analyze(
     channels_last: bool = False,
     cuda_graph: bool = False,
     measured: str | None = None,
+    phase: Phase | None = None,
 ) -> Analysis:
     """What each layer of a model costs, and what bounds it on a GPU.
 
@@ -63,6 +65,7 @@ def analyze(
         channels_last: images with their channels innermost.
         cuda_graph: one launch for all kernels.
         measured: a time of the same pass on another GPU, ``"12.3ms@rtx-3090"``, or a CSV of several, which corrects the predicted times.
+        phase: of a language model's spec, ``modelstat.serving.phase.prefill(2048)`` or ``decode(4096)``.
 
     Raises:
         ModelstatError: one of its kinds, see :mod:`modelstat.errors`; each names the input and the way out.
@@ -71,7 +74,7 @@ def analyze(
     from modelstat.predict.execution import parse_execution
     from modelstat.predict.measured import correction
 
-    gpus = _gpus(gpu)
+    gpus = given_gpus(gpu)
     execution = parse_execution(mode, str(host), channels_last=channels_last, cuda_graph=cuda_graph)
     if training is not None:
         check_optimizer(training)
@@ -79,8 +82,12 @@ def analyze(
         inputs = _spec_inputs(model, inputs)
         if kwargs:
             raise InputError(f"{model}: keyword arguments of a model spec are given in inputs, such as 'mask=128:bool'")
-        trace = trace_spec(model, inputs, batch, precision, channels_last=execution.walks_channels_last)
+        if phase is not None and training:
+            raise UsageError(f"{model}: a phase of a language model is no training, leave one of the two out")
+        trace = trace_spec(model, inputs, batch, precision, channels_last=execution.walks_channels_last, phase=phase)
         step = trace_spec(model, inputs, batch, precision, training=True) if training else None
+    elif phase is not None:
+        raise UsageError(f"{type(model).__name__}: a phase is of a model spec such as 'hf:llama', not of a module")
     else:
         trace = _trace_module(model, inputs, kwargs, precision, batch, channels_last=execution.walks_channels_last)
         step = _trace_module(model, inputs, kwargs, precision, batch, training=True) if training else None
@@ -140,7 +147,7 @@ def compare(
             return trace_spec(model, shape, size, kind, eval_mode=eval_mode, channels_last=last, cache=cache, progress=progress)
         return _trace_module(model, inputs, None, kind, size, channels_last=last)
 
-    return Comparison(gather(models, _several(batch), _several(precision), _gpus(gpu), execution, trace))
+    return Comparison(gather(models, _several(batch), _several(precision), given_gpus(gpu), execution, trace))
 
 
 def _spec_inputs(model: str, inputs: Any) -> str | None:
@@ -239,7 +246,7 @@ def sweep(
 
     execution = parse_execution(mode, str(host), channels_last=channels_last, cuda_graph=cuda_graph)
     models = expand([specs] if isinstance(specs, str) else list(specs))
-    grid = Grid(models, _several(inputs), _several(batch), _several(precision), _gpus(gpu), layers, execution)
+    grid = Grid(models, _several(inputs), _several(batch), _several(precision), given_gpus(gpu), layers, execution)
     settings = Settings(workers=workers, scheduler=scheduler, timeout=timeout, memory=memory, cache=cache)
     path = None if output is None else Path(output)
     return Sweep(grid, path, settings, resume=resume, overwrite=overwrite, progress=shown() if progress else None)
@@ -307,6 +314,7 @@ def trace_spec(
     eval_mode: bool = False,
     training: bool = False,
     channels_last: bool = False,
+    phase: Phase | None = None,
     cache: bool = True,
     progress: Callable[[int], None] | None = None,
     folder: Path | None = None,
@@ -315,13 +323,27 @@ def trace_spec(
 
     ``inputs``, ``batch`` and ``precision`` are as on the command line; ``eval_mode`` puts a model that its file returns in training
     mode into eval; ``training`` walks the model forward and back, in training mode; ``channels_last`` on images whose channels are
-    innermost; ``progress`` is told the number of ops while a model is walked; a file that the spec names is relative to ``folder``
-    (default: the working directory).
+    innermost; ``phase`` walks a language model through a prompt or one token; ``progress`` is told the number of ops while a model is
+    walked; a file that the spec names is relative to ``folder`` (default: the working directory).
     Raises SourceError, InputError, UsageError or TraceError.
     """
     source = parse(spec, folder)
+    finish = None
+    if phase is not None:
+        from modelstat.sources.hf_phase import PhaseSource
+
+        source, finish = PhaseSource.of(source, phase), _finishing(phase)
     how = {"eval_mode": eval_mode, "training": training, "channels_last": channels_last}
-    return trace_source(source, inputs, batch, precision, **how, cache=cache, progress=progress)
+    return trace_source(source, inputs, batch, precision, **how, cache=cache, progress=progress, finish=finish)
+
+
+def _finishing(phase: Phase) -> Callable[[Trace], Trace]:
+    def finish(trace: Trace) -> Trace:
+        from modelstat.serving.walk import finished
+
+        return finished(trace, phase)
+
+    return finish
 
 
 def trace_source(
@@ -335,8 +357,9 @@ def trace_source(
     channels_last: bool = False,
     cache: bool = True,
     progress: Callable[[int], None] | None = None,
+    finish: Callable[[Trace], Trace] | None = None,
 ) -> Trace:
-    """The trace of what a source builds, as :func:`trace_spec`."""
+    """The trace of what a source builds, as :func:`trace_spec`; ``finish`` is applied before it is kept."""
     precision = precision or source.precision
     key = trace_key(source, inputs, batch, precision, channels_last)
     key |= {name: True for name, asked in (("eval", eval_mode), ("training", training)) if asked}
@@ -371,6 +394,8 @@ def trace_source(
         )
         if built.swaps:
             trace = msgspec.structs.replace(trace, swaps=built.swaps)
+        if finish is not None:
+            trace = finish(trace)
         if store is not None and not _has_user_formula(trace):
             store.put(key, trace)
     return trace
@@ -430,7 +455,8 @@ def _shape_text(inputs: Any) -> str | None:
     return None
 
 
-def _gpus(gpu: str | Gpu | Sequence[str | Gpu] | None) -> tuple[Gpu, ...]:
+def given_gpus(gpu: str | Gpu | Sequence[str | Gpu] | None) -> tuple[Gpu, ...]:
+    """The GPUs that an argument names. Raises UnknownGpuError or GpuDefinitionError."""
     if gpu is None:
         return ()
     from modelstat.hardware.database import resolve

@@ -20,7 +20,7 @@ ERRORS = [
 
 def test_all_is_exactly_this() -> None:
     classes = ["Analysis", *sorted([*ERRORS, "Comparison", "Sweep"])]
-    assert modelstat.__all__ == [*classes, "__version__", "analyze", "compare", "formula", "stat", "swap", "sweep"]
+    assert modelstat.__all__ == [*classes, "__version__", "analyze", "compare", "formula", "serve", "stat", "swap", "sweep"]
 
 
 def test_every_error_class_is_public() -> None:

@@ -9,7 +9,8 @@ from typing import TYPE_CHECKING, Annotated, Literal
 from modelstat.cli.crosscheck import check_format, second_opinion
 from modelstat.cli.drawings import Drawings
 from modelstat.cli.lists import batches, precisions, words
-from modelstat.cli.options import DRAW, RUN, SHOW, WHAT, option
+from modelstat.cli.options import DRAW, LANGUAGE, RUN, SHOW, WHAT, option
+from modelstat.cli.phases import PhaseName, asked
 from modelstat.cli.render import Format, Level, check, write
 from modelstat.cli.run import Mode, correction, execution
 from modelstat.report.plot import Kind
@@ -35,6 +36,11 @@ def analyze(
     crosscheck: Annotated[bool, option(WHAT)] = False,
     duration: Annotated[bool, option(WHAT)] = False,
     no_cache: Annotated[bool, option(WHAT)] = False,
+    phase: Annotated[PhaseName | None, option(LANGUAGE, "PHASE")] = None,
+    prompt: Annotated[int | None, option(LANGUAGE, "N")] = None,
+    context: Annotated[int | None, option(LANGUAGE, "N")] = None,
+    generate: Annotated[int | None, option(LANGUAGE, "N")] = None,
+    kv_cache: Annotated[str | None, option(LANGUAGE, "FORMAT")] = None,
     mode: Annotated[Mode, option(RUN, "MODE")] = "eager",
     cuda_graph: Annotated[bool, option(RUN)] = False,
     channels_last: Annotated[bool, option(RUN)] = False,
@@ -71,6 +77,11 @@ def analyze(
         crosscheck: Compare MACs with fvcore and FlopCounterMode instead.
         duration: Add torchstat's duration: one timed run on this machine.
         no_cache: Trace again instead of reading the cache.
+        phase: prefill, decode or serve a language model (hf:...).
+        prompt: Tokens of a prompt, 2048 by default.
+        context: Tokens in the cache before a decode, 2048 by default.
+        generate: Tokens that serve writes, 256 by default.
+        kv_cache: fp8 or int8: keys and values kept in one byte each.
         mode: eager (the default) or compile: kernels fused.
         cuda_graph: One launch for all kernels: no host cost per op.
         channels_last: Images with their channels innermost.
@@ -113,12 +124,26 @@ def analyze(
     drawings = Drawings(html, plot, plot_kind, plot_theme, roofline=roofline)
     sizes, kinds = (len({run[position] for run in runs}) for position in (1, 0))
     drawings.check(gpus=len(gpus), batches=sizes, precisions=kinds, form=format, crosscheck=crosscheck, output=output)
+    language = asked(phase, prompt, context, generate, kv_cache)
+    if language is not None:
+        language.check({
+            "--input": input is not None, "--training": training is not None, "--crosscheck": crosscheck, "--duration": duration,
+            "--channels-last": channels_last,
+        })  # fmt: skip
+        if language.serves:
+            drawn = {"--html": html is not None, "--plot": plot is not None, "--roofline": roofline}
+            others = {"--measured": measured is not None, "--causal": causal != "full", "--strict": strict, **drawn}
+            language.check_report(format, options, level, others)
     with Output(output) as out, drawings:
+        if language is not None and language.serves:
+            return language.serve(model, gpus, running, runs, format, out, cache=not no_cache)
         with TraceProgress(f"tracing {model}", runs=len(runs) * (2 if training else 1)) as progress:
 
             def traced(precision: str | None, size: int | None, both_ways: bool) -> Trace:
                 last = running.walks_channels_last and not both_ways
                 with progress.run():
+                    if language is not None:
+                        return language.trace(model, size, precision, cache=not no_cache, progress=progress)
                     return trace_spec(
                         model, input, size, precision, eval_mode=eval, training=both_ways, channels_last=last, cache=not no_cache,
                         progress=progress,

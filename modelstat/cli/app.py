@@ -42,7 +42,7 @@ def build_app() -> App:
         version=__version__,
         help_format="plaintext",
         default_parameter=Parameter(negative=(), show_default=False, show_choices=False),
-        group_commands=Group("Commands", sort_key=5),
+        group_commands=Group("Commands", sort_key=6),
         result_action="return_value",
         suppress_keyboard_interrupt=False,
     )

@@ -77,7 +77,7 @@ def predict(trace: Trace, costs: Sequence[Cost], gpu: Gpu, execution: Execution 
     execution = execution or Execution()
     launched = launches(trace, costs, execution)
     try:
-        times = _times(launched, gpu, tf32=trace.precision == "tf32")
+        times = _times(launched, gpu, tf32=trace.precision == "tf32", compiled=execution.mode == "compile")
     except MissingPeakError as error:
         return Prediction(gpu, execution, (), 0, None, None, None, None, None, str(error))
     gap = GRAPH_KERNEL_SECONDS if execution.cuda_graph else 0.0
@@ -100,11 +100,11 @@ def predict(trace: Trace, costs: Sequence[Cost], gpu: Gpu, execution: Execution 
     )  # fmt: skip
 
 
-def _times(launched: Sequence[Launch], gpu: Gpu, *, tf32: bool) -> list[Time]:
+def _times(launched: Sequence[Launch], gpu: Gpu, *, tf32: bool, compiled: bool) -> list[Time]:
     faster = constants("execution", "compile")["generated"]
     times: list[Time] = []
     for kernel, op, generated in launched:
-        time = NOTHING if op.view else kernel_time(op, kernel.cost, gpu, tf32=tf32)
+        time = NOTHING if op.view else kernel_time(op, kernel.cost, gpu, tf32=tf32, compiled=compiled)
         times.append(Time(*(seconds * faster for seconds in time)) if generated else time)
     return times
 

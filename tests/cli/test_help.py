@@ -12,7 +12,8 @@ Run = Callable[..., Any]
 
 OPTIONS = [
     "--input", "--batch", "--precision", "--gpu", "--eval", "--causal", "--training", "--strict", "--crosscheck", "--duration",
-    "--no-cache", "--mode", "--cuda-graph", "--channels-last", "--host", "--measured", "--depth", "--level", "--columns",
+    "--no-cache", "--phase", "--prompt", "--context", "--generate", "--kv-cache", "--mode", "--cuda-graph", "--channels-last",
+    "--host", "--measured", "--depth", "--level", "--columns",
     "--sort", "--top", "--filter", "--format", "--output", "--wide", "--traceback",
     "--html", "--roofline", "--plot", "--plot-kind", "--plot-theme", "--help", "--version",
 ]  # fmt: skip
