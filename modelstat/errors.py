@@ -13,6 +13,7 @@
     ├── GpuDefinitionError            a definition or a database row that contradicts itself
     ├── MissingPeakError              the GPU has no peak for that dtype
     ├── MissingExtraError             an optional package is not installed
+    ├── ProfileError                  a profiler's file that cannot be read, or holds nothing of use
     ├── OutputError                   a file that cannot be written
     ├── UsageError                    options that do not go together
     ├── ClusterError                  a Dask cluster that cannot be reached, or whose workers cannot do the work
@@ -72,6 +73,10 @@ class MissingExtraError(ModelstatError):
         super().__init__(f"{package} is not installed, {purpose} needs it: install the extra with `pip install -e '.[{extra}]'`")
         self.package = package
         self.extra = extra
+
+
+class ProfileError(ModelstatError):
+    """A profiler's file that cannot be read, or holds nothing of use."""
 
 
 class OutputError(ModelstatError):

@@ -63,6 +63,7 @@ TORCH_FREE = [
     "modelstat.report.document",
     "modelstat.analysis",
     "modelstat.api",
+    "modelstat.measure.imports.read",
     "modelstat.sources",
     "modelstat.trace.cache",
 ]
