@@ -13,7 +13,8 @@ from modelstat import errors
 ERRORS = [
     "BuildError", "ClusterError", "CostError", "GpuDefinitionError", "InputError", "MissingExtraError",
     "MissingPeakError", "ModelFileError",
-    "ModelstatError", "OutputError", "ProfileError", "SourceError", "StrictError", "TraceError", "UnknownGpuError", "UnknownModelError", "UsageError",
+    "ModelstatError", "OutputError", "ProfileError",
+    "SourceError", "StrictError", "TraceError", "UnknownGpuError", "UnknownModelError", "UsageError",
 ]  # fmt: skip
 
 

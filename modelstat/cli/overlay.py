@@ -30,7 +30,7 @@ def overlay(
     format: Annotated[Form, option(SHOW, "FORMAT")] = "table",
     output: Annotated[Path | None, option(SHOW, "FILE")] = None,
 ) -> None:
-    """Lay profiles (Nsight Compute or Systems, torch.profiler, CSV) over a prediction.
+    """Lay profiles (ncu, nsys, torch.profiler) over a prediction.
 
     Args:
         model: A model as for analyze, or a report that --format json wrote.

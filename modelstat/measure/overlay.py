@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterable, Sequence
+from typing import Any
 
 import msgspec
 
@@ -243,7 +244,7 @@ def mean_of(kernels: Sequence[MeasuredKernel], steps: int) -> MeasuredKernel:
     )
 
 
-def _counted(kernel: MeasuredKernel) -> dict[str, float | None]:
+def _counted(kernel: MeasuredKernel) -> dict[str, Any]:
     intensity = kernel.flops / kernel.dram_bytes if kernel.flops is not None and kernel.dram_bytes else None
     return {
         "counted_flops": kernel.flops,

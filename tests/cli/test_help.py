@@ -25,11 +25,12 @@ def test_every_option_is_one_line(run: Run, monkeypatch: pytest.MonkeyPatch, wid
     rows = [line.strip("│ ") for line in out.splitlines() if line.startswith("│")]
     names = [row.split()[0] for row in rows]
     assert [name for name in names if name.startswith("--")] == OPTIONS
-    assert names == ["*", *OPTIONS[:-2], "cache", "gpus", "query", "sweep", *OPTIONS[-2:]]  # nothing else: no second line anywhere
+    # Nothing else: no second line anywhere.
+    assert names == ["*", *OPTIONS[:-2], "cache", "calibrate", "gpus", "measure", "overlay", "query", "sweep", *OPTIONS[-2:]]
     assert all(len(line) <= width for line in out.splitlines())
 
 
-@pytest.mark.parametrize("command", ["gpus", "cache", "query", "sweep"])
+@pytest.mark.parametrize("command", ["gpus", "cache", "calibrate", "measure", "overlay", "query", "sweep"])
 def test_subcommands_have_help(run: Run, command: str) -> None:
     code, out, _ = run(command, "--help")
     assert code == 0

@@ -8,8 +8,9 @@ from __future__ import annotations
 import gzip
 import zlib
 from collections.abc import Iterator
+from io import BufferedReader
 from pathlib import Path
-from typing import IO, Any
+from typing import Any
 
 from modelstat.errors import MissingExtraError, ProfileError
 from modelstat.measure.imports.nesting import LARGEST, Events, kernels
@@ -62,13 +63,13 @@ def read(path: Path) -> Profile:
     return Profile(file=str(path), format="PyTorch profiler", kernels=found, ordered=ordered, problems=tuple(told))
 
 
-def _opened(path: Path) -> IO[bytes]:
+def _opened(path: Path) -> gzip.GzipFile | BufferedReader:
     with path.open("rb") as file:
         zipped = file.read(2) == b"\x1f\x8b"
     return gzip.open(path, "rb") if zipped else path.open("rb")
 
 
-def _first(file: IO[bytes]) -> bytes:
+def _first(file: gzip.GzipFile | BufferedReader) -> bytes:
     """The first character that is no space; the file is back at its start."""
     start: Iterator[bytes] = iter(lambda: file.read(1), b"")
     found = next((each for each in start if not each.isspace()), b"")

@@ -67,9 +67,15 @@ def kernel(
     ``capability`` is the compute capability (``7.0``), empty where it is not known.
     """
     seconds = next((value for metric, value in metrics.items() if _TIME.fullmatch(metric)), None)
-    counts = {field: _bytes(field, metrics, collected) for field in _BYTES}
     return MeasuredKernel(
-        name=name, seconds=seconds, launches=launches, flops=_flops(metrics, collected, capability), line=line, **counts
+        name=name,
+        seconds=seconds,
+        launches=launches,
+        flops=_flops(metrics, collected, capability),
+        dram_bytes=_bytes("dram_bytes", metrics, collected),
+        l2_bytes=_bytes("l2_bytes", metrics, collected),
+        l1_bytes=_bytes("l1_bytes", metrics, collected),
+        line=line,
     )
 
 

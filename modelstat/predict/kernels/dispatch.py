@@ -12,6 +12,7 @@ from modelstat.hardware.gpu import Gpu
 from modelstat.predict.kernels import (
     attention,
     batched_gemm,
+    calibrated,
     convolution,
     copy,
     elementwise,
@@ -96,6 +97,8 @@ def kernel_time(op: Op, cost: Cost, gpu: Gpu, *, tf32: bool = False) -> Time:
     """
     if cost.known == "free" or (not cost.read and not cost.write and not cost.flops):
         return NOTHING
+    if gpu.calibration is not None:
+        return calibrated.seconds(op, cost, gpu.calibration)
     family = family_of(op, cost)
     dtype = cost.dtype
     if cost.unit != "matmul":

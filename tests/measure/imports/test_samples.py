@@ -20,9 +20,7 @@ def test_counters_of_nsight_compute(name: str) -> None:
     assert [kernel.dram_bytes for kernel in profile.kernels] == [32 * 1_500, 32 * 2_500, 32 * 8_000]
     assert [kernel.seconds for kernel in profile.kernels] == pytest.approx([12.5e-6, 25e-6, 4e-6])
     assert (profile.flops, profile.dram_bytes) == (6_032_918, 384_000)
-    assert profile.flops / profile.dram_bytes == pytest.approx(15.71, abs=0.005)
-    assert profile.seconds is not None
-    assert profile.flops / profile.seconds == pytest.approx(145.4e9, rel=1e-3)
+    assert profile.seconds == pytest.approx(41.5e-6)
     assert profile.ordered
     assert profile.problems == ()
 
