@@ -61,7 +61,7 @@ def running(
             if dtype is not None:
                 copied = copied.to(dtype)
             if channels_last:
-                copied = copied.to(memory_format=torch.channels_last)  # type: ignore[call-overload]
+                copied = copied.to(memory_format=torch.channels_last)
             autocast = torch.autocast(device, dtype=chosen.autocast) if chosen and chosen.autocast else nullcontext()
 
             def call() -> Any:

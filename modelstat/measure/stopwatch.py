@@ -65,7 +65,7 @@ def _on_cuda(call: Callable[[], object]) -> float:
     call()
     end.record()
     end.synchronize()
-    return start.elapsed_time(end) / 1e3
+    return float(start.elapsed_time(end)) / 1e3
 
 
 def _on_clock(device: str) -> Callable[[Callable[[], object]], float]:

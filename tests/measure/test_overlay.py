@@ -41,9 +41,11 @@ def gpu() -> Overlay:
 def test_kernels_of_a_trace_belong_to_the_ops_around_them(gpu: Overlay) -> None:
     assert [(point.path, point.name, point.launches) for point in gpu.points] == [("0", "aten::convolution", 2), ("1", "aten::relu", 1)]
     assert [point.seconds for point in gpu.points] == pytest.approx([30e-6 + 12e-6, 5e-6])
-    assert [(point.name, point.seconds) for point in gpu.kernels] == [("lonely", pytest.approx(7e-6))]
+    assert [point.name for point in gpu.kernels] == ["lonely"]
+    assert gpu.kernels[0].seconds == pytest.approx(7e-6)
     assert [point.name for point in gpu.uncovered] == ["aten::mean", "aten::addmm"]
-    assert (gpu.how, gpu.op_share, gpu.time_share) == ("ops", 2 / 4, pytest.approx(47 / 54))
+    assert (gpu.how, gpu.op_share) == ("ops", 2 / 4)
+    assert gpu.time_share == pytest.approx(47 / 54)
 
 
 def test_rates_are_counts_over_measured_time(gpu: Overlay) -> None:
@@ -56,7 +58,7 @@ def test_rates_are_counts_over_measured_time(gpu: Overlay) -> None:
     assert convolution.bandwidth == pytest.approx(convolution.bytes / 42e-6)
     # The A100 has 19.5 TFLOP/s and 1555 GB/s: this convolution is bound by memory.
     assert convolution.ideal_seconds == pytest.approx(convolution.bytes / GPU.bandwidth_bytes)
-    assert convolution.roof_share == pytest.approx(convolution.ideal_seconds / 42e-6)
+    assert convolution.roof_share == pytest.approx(convolution.bytes / GPU.bandwidth_bytes / 42e-6)
     assert convolution.predicted_seconds is not None
     assert convolution.error == pytest.approx(convolution.predicted_seconds / 42e-6 - 1)
 
@@ -84,11 +86,10 @@ def test_equal_layers_are_told_apart_by_their_order() -> None:
     shapes = ((8,), (2, 8), (8, 8))
     product, relu = ("aten::addmm", shapes), ("aten::relu", ((2, 8),))
     calls = [product, relu, product, relu, product]
-    kernels = [kernel(f"k{place}", (place + 1) * 1e-6, OpCall(name, place, dims)) for place, (name, dims) in enumerate(calls)]
+    kernels = [kernel(f"k{place}", place + 1.0, OpCall(name, place, dims)) for place, (name, dims) in enumerate(calls)]
     found = laid(profile(*kernels), Twice(), 2, 8)
     assert [(point.path, point.seconds) for point in found.points] == [
-        ("second", pytest.approx(1e-6)), ("", pytest.approx(2e-6)), ("first", pytest.approx(3e-6)), ("", pytest.approx(4e-6)),
-        ("second", pytest.approx(5e-6)),
+        ("second", 1.0), ("", 2.0), ("first", 3.0), ("", 4.0), ("second", 5.0),
     ]  # fmt: skip
 
 
