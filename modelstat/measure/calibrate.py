@@ -16,6 +16,9 @@ COLUMNS = {"cpu": {"float32": "fp32", "bfloat16": "bf16_tensor"}}
 """Torch dtype -> the peak column of the profile, where it is not that of a GPU."""
 GPU_COLUMNS = {"float32": "fp32", "float16": "fp16_tensor", "bfloat16": "bf16_tensor"}
 
+NOISY = 0.1
+"""A spread of repeated runs that no quiet machine has."""
+
 
 def calibrate(device: str, *, budget: float = 0.2) -> str:
     """Measures this machine and returns the profile's text. ``budget`` (s) is the time of one of some forty benchmarks."""
@@ -58,6 +61,7 @@ def profile_text(found: Calibration, name: str, memory: int | None, spread: floa
     lines = [
         f"# modelstat calibrate --device {found.device}, {date.today().isoformat()}, torch {torch.__version__}",
         f"# What this machine attains; half of what lies between the 5th and 95th percentile of repeated runs: {spread * 100:.0f} %.",
+        *(["# Something else ran at the same time: calibrate again when the machine is quiet."] if spread > NOISY else []),
         f'name = "{quoted}"',
         *(f"{column} = {rate / 1e12:.6g}  # TFLOP/s" for column, rate in peaks.items()),
         f"bandwidth = {found.memory[-1][1] / 1e9:.6g}  # GB/s",

@@ -45,6 +45,7 @@ def running(
         raise InputError(f"{type(model).__name__}: a timed run needs weights, and this model is on the meta device")
     chosen = precision_of(precision) if precision else None
     tf32 = torch.backends.cudnn.allow_tf32
+    seeds = torch.cuda.get_rng_state_all() if device == "cuda" or torch.cuda.is_initialized() else None
     with preserved(model), torch.no_grad():
         try:
             torch.backends.cudnn.allow_tf32 = precision == "tf32"
@@ -75,3 +76,5 @@ def running(
             yield call
         finally:
             torch.backends.cudnn.allow_tf32 = tf32
+            if seeds is not None:
+                torch.cuda.set_rng_state_all(seeds)

@@ -42,6 +42,11 @@ def test_a_profile_is_a_gpu(tmp_path: Path) -> None:
     assert (gpu.fp32, gpu.bf16_tensor, gpu.bandwidth_gbs, gpu.memory_gb) == (0.1, 0.2, 10.0, 8.0)
 
 
+def test_a_machine_that_was_not_quiet_is_said() -> None:
+    assert "calibrate again" not in TEXT
+    assert "# Something else ran at the same time: calibrate again" in profile_text(FOUND, "x", None, 0.11)
+
+
 def test_times_are_work_at_the_measured_rate_of_its_size_and_a_launch(tmp_path: Path) -> None:
     gpu = find(written(tmp_path))
     filters = nn.Conv2d(10, 10, 3, groups=10, bias=False)

@@ -2,12 +2,16 @@
 
 from __future__ import annotations
 
+import re
 from pathlib import Path
 
 from modelstat.errors import ProfileError
 from modelstat.measure.imports import chrome, ncu_csv, ncu_log, nsys_csv, nsys_sqlite, plain_csv
 from modelstat.measure.imports.record import Profile
 from modelstat.measure.imports.text import FORMATS, lines_of
+
+_JSON = re.compile(rb"(?:\xef\xbb\xbf)?\s*(?:\{|\[\s*[{\]])")
+"""The start of an object, or of a list of objects: a log of ncu may start with the number of a process in brackets."""
 
 REPORTS = {
     ".ncu-rep": "ncu --import {} --csv --page raw > kernels.csv",
@@ -34,7 +38,7 @@ def read_profile(path: str | Path) -> Profile:
             raise ProfileError(f"{path} is empty: {FORMATS} are read")
         if head.startswith(nsys_sqlite.MAGIC):
             return nsys_sqlite.read(path)
-        if head.startswith(b"\x1f\x8b") or head.removeprefix(b"\xef\xbb\xbf").lstrip()[:1] in (b"{", b"["):
+        if head.startswith(b"\x1f\x8b") or _JSON.match(head):
             return chrome.read(path)
         data = path.read_bytes()
     except OSError as error:

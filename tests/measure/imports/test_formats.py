@@ -75,6 +75,13 @@ def test_a_summary_by_kernel_is_an_average_times_its_invocations(tmp_path: Path)
     assert not profile.ordered
 
 
+def test_a_log_may_start_with_the_number_of_its_process(tmp_path: Path) -> None:
+    path = tmp_path / "kernels.txt"
+    log = (DATA / "ncu_log.txt").read_text(encoding="utf-8")
+    path.write_text(log[log.index("[4242]") :], encoding="utf-8")
+    assert read_profile(path).flops == 6_032_918
+
+
 @pytest.mark.parametrize("encoding", ["utf-8-sig", "utf-16"])
 def test_marks_of_an_encoding(tmp_path: Path, encoding: str) -> None:
     path = tmp_path / "kernels.csv"
