@@ -13,6 +13,7 @@
     ├── GpuDefinitionError            a definition or a database row that contradicts itself
     ├── MissingPeakError              the GPU has no peak for that dtype
     ├── MissingExtraError             an optional package is not installed
+    ├── ProfileError                  a profiler's file that cannot be read, or holds nothing of use
     ├── OutputError                   a file that cannot be written
     ├── BudgetError                   a budget file with a mistake, or a budget that cannot be checked
     ├── UsageError                    options that do not go together
@@ -74,6 +75,10 @@ class MissingExtraError(ModelstatError):
         super().__init__(f"{package} is not installed, {purpose} needs it: install the extra with `pip install -e '.[{extra}]'`")
         self.package = package
         self.extra = extra
+
+
+class ProfileError(ModelstatError):
+    """A profiler's file that cannot be read, or holds nothing of use."""
 
 
 class OutputError(ModelstatError):

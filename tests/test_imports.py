@@ -73,6 +73,7 @@ TORCH_FREE = [
     "modelstat.cli.swap",
     "modelstat.rewrite.registry",
     "modelstat.rewrite.source",
+    "modelstat.measure.imports.read",
     "modelstat.sources",
     "modelstat.trace.cache",
     "modelstat.report.chart.view",

@@ -13,7 +13,7 @@ from modelstat import errors
 ERRORS = [
     "BudgetError", "BuildError", "ClusterError", "CostError", "GpuDefinitionError", "InputError", "MissingExtraError",
     "MissingPeakError", "ModelFileError",
-    "ModelstatError", "OutputError", "SourceError", "StrictError", "SwapError",
+    "ModelstatError", "OutputError", "ProfileError", "SourceError", "StrictError", "SwapError",
     "TraceError", "UnknownGpuError", "UnknownModelError", "UsageError",
 ]  # fmt: skip
 

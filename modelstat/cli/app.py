@@ -12,9 +12,12 @@ from cyclopts import App, Group, Parameter
 from modelstat import __version__
 from modelstat.cli.analyze import analyze
 from modelstat.cli.cache import cache
+from modelstat.cli.calibrate import calibrate
 from modelstat.cli.check import check
 from modelstat.cli.compare import compare
 from modelstat.cli.gpus import gpus
+from modelstat.cli.measure import measure
+from modelstat.cli.overlay import overlay
 from modelstat.cli.query import query
 from modelstat.cli.swap import swap
 from modelstat.cli.sweep import sweep
@@ -27,6 +30,9 @@ COMMANDS: dict[str, Callable[..., object]] = {
     "compare": compare,
     "check": check,
     "swap": swap,
+    "overlay": overlay,
+    "measure": measure,
+    "calibrate": calibrate,
 }
 """What is a command, not a model: a model of that name is written with its origin (``timm:gpus``)."""
 

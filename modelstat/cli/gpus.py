@@ -55,7 +55,7 @@ def _print_csv(chosen: Sequence[Gpu]) -> None:
 
     import msgspec
 
-    rows = [msgspec.to_builtins(gpu) for gpu in chosen]
+    rows = [{name: value for name, value in msgspec.to_builtins(gpu).items() if name != "calibration"} for gpu in chosen]
     writer = csv.writer(sys.stdout)
     writer.writerow(rows[0])
     for row in rows:

@@ -12,6 +12,7 @@ import msgspec
 from modelstat.errors import GpuDefinitionError
 from modelstat.hardware import names
 from modelstat.hardware.architecture import architecture
+from modelstat.hardware.calibration import read_calibration
 from modelstat.hardware.derivation import Derivation
 from modelstat.hardware.fields import read_fields
 from modelstat.hardware.gpu import Gpu
@@ -39,7 +40,10 @@ def parse(text: str) -> Gpu:
 
 
 def load(path: str) -> Gpu:
-    """A GPU from a TOML file with the same keys, and ``base`` for the row that is overridden. Raises GpuDefinitionError."""
+    """A GPU from a TOML file with the same keys, and ``base`` for the row that is overridden.
+
+    A table ``[calibration]`` holds what `modelstat calibrate` measured. Raises GpuDefinitionError.
+    """
     toml = import_module("tomllib" if sys.version_info >= (3, 11) else "tomli")
     try:
         with open(path, "rb") as file:
@@ -51,7 +55,9 @@ def load(path: str) -> Gpu:
     base = pairs.pop("base", None)
     if base is not None and not isinstance(base, str):
         raise GpuDefinitionError(f"GPU file {path!r}: base must be the name of a GPU, not {base!r}")
-    return define(pairs, base=base, origin=f"GPU file {path!r}")
+    table = pairs.pop("calibration", None)
+    gpu = define(pairs, base=base, origin=f"GPU file {path!r}")
+    return gpu if table is None else msgspec.structs.replace(gpu, calibration=read_calibration(table, f"GPU file {path!r}"))
 
 
 def define(pairs: Mapping[str, object], *, base: str | None = None, origin: str = "GPU definition") -> Gpu:

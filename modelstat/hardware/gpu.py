@@ -6,6 +6,7 @@ import msgspec
 
 from modelstat.cost.record import Unit
 from modelstat.errors import MissingPeakError
+from modelstat.hardware.calibration import Calibration
 from modelstat.hardware.precision import CONTRACTION_COLUMNS, precision_of
 
 _ACCUMULATORS = {"fp16": "dense", "fp64": "dense", "fp64_tensor": "dense", "int8_tensor": "dense, int32 accumulate",
@@ -83,6 +84,8 @@ class Gpu(msgspec.Struct, frozen=True, kw_only=True):
     """What a definition left to be derived, one sentence a figure."""
     given: tuple[str, ...] = ()
     """Columns that a definition states itself."""
+    calibration: Calibration | None = None
+    """What `modelstat calibrate` measured on this very machine; then times are predicted from it."""
 
     @property
     def bandwidth_bytes(self) -> float:

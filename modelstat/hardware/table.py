@@ -19,7 +19,7 @@ DATA = Path(__file__).with_name("data")
 RatesTable = dict[tuple[str, str], ArchitectureRates]
 """(architecture name, tensor class) -> rates."""
 
-GPU_COLUMNS = tuple(field for field in Gpu.__struct_fields__ if field not in {"derived", "given"})
+GPU_COLUMNS = tuple(field for field in Gpu.__struct_fields__ if field not in {"derived", "given", "calibration"})
 
 _TEXT = {
     "key", "name", "vendor", "segment", "architecture", "compute_capability", "memory_type", "pcie", "tensor_class", "source",

@@ -82,7 +82,10 @@ def predict(trace: Trace, costs: Sequence[Cost], gpu: Gpu, execution: Execution 
         return Prediction(gpu, execution, (), 0, None, None, None, None, None, str(error))
     gap = GRAPH_KERNEL_SECONDS if execution.cuda_graph else 0.0
     running = [time.total + gap if time.total > 0.0 else 0.0 for time in times]
-    timeline = simulate(running, [execution.issue_seconds if seconds > 0.0 else 0.0 for seconds in running])
+    issue = execution.issue_seconds
+    if gpu.calibration is not None and not execution.cuda_graph:
+        issue = gpu.calibration.host_us / 1e6
+    timeline = simulate(running, [issue if seconds > 0.0 else 0.0 for seconds in running])
     ops = _shared(trace, costs, [each.kernel for each in launched], times, running, timeline.waits)
     compute, memory = sum(op.compute_seconds for op in ops), sum(op.memory_seconds for op in ops)
     idle_share = timeline.idle / timeline.total if timeline.total else 0.0

@@ -27,12 +27,12 @@ def test_every_option_is_one_line(run: Run, monkeypatch: pytest.MonkeyPatch, wid
     rows = [line.strip("│ ") for line in out.splitlines() if line.startswith("│")]
     names = [row.split()[0] for row in rows]
     assert [name for name in names if name.startswith("--")] == OPTIONS
-    commands = ["cache", "check", "compare", "gpus", "query", "swap", "sweep"]
+    commands = ["cache", "calibrate", "check", "compare", "gpus", "measure", "overlay", "query", "swap", "sweep"]
     assert names == ["*", *OPTIONS[:-2], *commands, *OPTIONS[-2:]]  # nothing else: no second line anywhere
     assert all(len(line) <= width for line in out.splitlines())
 
 
-@pytest.mark.parametrize("command", ["gpus", "cache", "query", "swap", "sweep", "compare", "check"])
+@pytest.mark.parametrize("command", ["gpus", "cache", "query", "swap", "sweep", "compare", "check", "calibrate", "measure", "overlay"])
 def test_subcommands_have_help(run: Run, command: str) -> None:
     code, out, _ = run(command, "--help")
     assert code == 0

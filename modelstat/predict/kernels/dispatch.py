@@ -12,6 +12,7 @@ from modelstat.hardware.gpu import Gpu
 from modelstat.predict.kernels import (
     attention,
     batched_gemm,
+    calibrated,
     convolution,
     copy,
     elementwise,
@@ -101,11 +102,13 @@ def kernel_time(op: Op, cost: Cost, gpu: Gpu, *, tf32: bool = False, compiled: b
     """
     if cost.known == "free" or (not cost.read and not cost.write and not cost.flops):
         return NOTHING
+    if gpu.calibration is not None:
+        return calibrated.seconds(op, cost, gpu.calibration)
     family = family_of(op, cost)
     dtype = cost.dtype
     if cost.unit != "matmul":
         return _timed(family.name, family.seconds, family.features(op, cost), _vector_rates(gpu))
-    if compiled and family is GEMM and op.outputs and op.outputs[0].elements == op.outputs[0].shape[-1]:
+    if compiled and family is GEMM and op.outputs and op.outputs[0].shape[-1:] == (op.outputs[0].elements,):
         family = GENERATED_VECTOR
     if tf32 and dtype in ("float32", "complex64"):
         dtype = "tf32"

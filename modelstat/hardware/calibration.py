@@ -1,0 +1,64 @@
+"""What micro-benchmarks found on one machine: rates by size, in place of formulas that were fitted on GPUs."""
+
+from __future__ import annotations
+
+from bisect import bisect_left
+from math import exp, log
+
+import msgspec
+
+from modelstat.errors import GpuDefinitionError
+
+Curve = tuple[tuple[float, float], ...]
+"""(size, rate) by rising size: bytes (B) and B/s, or FLOPs and FLOP/s."""
+
+
+class Calibration(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
+    """Measured rates of a device.
+
+    ``launch_us`` (us) is what an op costs beyond its work, ``host_us`` what its host takes to issue one beside a device that works on
+    its own (0 on a CPU, where the host is the device). ``memory`` is the curve of a copy over the bytes read and written; ``matmul`` by
+    torch dtype, ``convolution`` and ``depthwise`` over FLOPs; ``vector`` FLOP/s of element-wise functions.
+    """
+
+    device: str
+    launch_us: float
+    memory: Curve
+    matmul: dict[str, Curve]
+    convolution: Curve
+    depthwise: Curve
+    vector: float
+    host_us: float = 0.0
+
+    def __hash__(self) -> int:
+        return hash((self.device, self.launch_us, self.memory, self.convolution))
+
+
+def rate_at(curve: Curve, size: float) -> float:
+    """The rate at a size, between the measured ones straight in logarithms; beyond them that of the nearest.
+
+    >>> rate_at(((1.0, 10.0), (100.0, 1000.0)), 10.0), rate_at(((1.0, 10.0),), 5.0)
+    (100.0, 10.0)
+    """
+    place = bisect_left(curve, (size, 0.0))
+    if place == 0 or place == len(curve):
+        return curve[min(place, len(curve) - 1)][1]
+    (x0, y0), (x1, y1) = curve[place - 1], curve[place]
+    share = (log(size) - log(x0)) / (log(x1) - log(x0))
+    return round(exp(log(y0) + share * (log(y1) - log(y0))), 9)
+
+
+def read_calibration(table: object, origin: str) -> Calibration:
+    """The table ``[calibration]`` of a device profile. Raises GpuDefinitionError for anything else."""
+    try:
+        found = msgspec.convert(table, Calibration, strict=False)
+    except msgspec.ValidationError as error:
+        raise GpuDefinitionError(f"{origin}: calibration: {error}: let `modelstat calibrate` write the file") from None
+    curves = {"memory": found.memory, "convolution": found.convolution, "depthwise": found.depthwise, **found.matmul}
+    for name, curve in curves.items():
+        sizes = [size for size, _ in curve]
+        if not curve or sizes != sorted(set(sizes)) or any(not 0 < each < float("inf") for pair in curve for each in pair):
+            raise GpuDefinitionError(f"{origin}: calibration: {name} must be pairs above 0 of rising size")
+    if not found.matmul or min(found.launch_us, found.host_us) < 0 or not found.vector > 0:
+        raise GpuDefinitionError(f"{origin}: calibration: matmul and vector are needed, and no time is below 0")
+    return found

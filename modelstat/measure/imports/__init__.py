@@ -1,0 +1,1 @@
+"""Files that profilers write, as measured kernels. Nothing here needs torch."""

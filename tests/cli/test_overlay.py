@@ -1,0 +1,56 @@
+"""The command line of overlay."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+DATA = Path(__file__).parents[1] / "measure" / "data"
+MODEL = str(Path(__file__).parents[1] / "measure" / "models.py") + ":small"
+GIVEN = (MODEL, "--input", "3x32x32", "--batch", "2", "--gpu", "a100")
+TRACE = str(DATA / "torch_gpu.json")
+
+Run = Callable[..., Any]
+
+
+def test_the_table(run: Run) -> None:
+    code, out, err = run("overlay", *GIVEN, TRACE)
+    assert (code, err) == (0, "")
+    assert "by ops: 50.0 % of the model's ops, with 87.0 % of the measured time" in out
+    assert "lonely 7.00 us" in out
+    assert all(len(line) <= 100 for line in out.splitlines() if MODEL not in line)
+
+
+def test_json_and_a_report_in_place_of_the_model(run: Run, tmp_path: Path) -> None:
+    report = tmp_path / "report.json"
+    assert run(*GIVEN, "--format", "json", "--output", str(report)).code == 0
+    code, out, _ = run("overlay", str(report), TRACE, "--format", "json")
+    assert code == 0
+    document = json.loads(out)
+    assert document["schema"] == "modelstat-overlay/1"
+    assert [point["measured_ms"] for point in document["points"]] == pytest.approx([0.042, 0.005])
+    assert json.loads(run("overlay", *GIVEN, TRACE, "--format", "json").out) == document
+
+
+@pytest.mark.parametrize(
+    ("arguments", "said"),
+    [
+        (GIVEN, "overlay needs a profile"),
+        ((MODEL, TRACE), "add --gpu NAME"),
+        ((MODEL, TRACE, "--gpu", "a100,t4"), "a profile is of one GPU"),
+        ((MODEL, TRACE, "--gpu", "a100", "--batch", "1,2"), "one of each"),
+        ((*GIVEN, TRACE, "--top", "0"), "shows nothing"),
+        ((TRACE, TRACE), "is not a report of one model"),
+        (("nowhere.json", TRACE), "cannot be read"),
+        ((*GIVEN, "nowhere.csv"), "cannot be read"),
+    ],
+)
+def test_what_cannot_be_laid_over(run: Run, arguments: tuple[str, ...], said: str) -> None:
+    code, out, err = run("overlay", *arguments)
+    assert (code, out) == (2, "")
+    assert said in err
+    assert len(err.splitlines()) == 1
