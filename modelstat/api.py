@@ -6,13 +6,11 @@ import sys
 from collections.abc import Callable, Mapping, Sequence
 from typing import TYPE_CHECKING, Any, TextIO
 
-import msgspec
-
 from modelstat.cost.user import formula
 from modelstat.errors import InputError, UsageError
 from modelstat.memory.optimizer import check_optimizer
 from modelstat.sources import parse
-from modelstat.trace.cache import TraceCache
+from modelstat.walking import module_inputs, shape_text, spec_inputs, trace_key, trace_module, trace_row, trace_source, trace_spec
 
 if TYPE_CHECKING:
     from pathlib import Path
@@ -21,15 +19,12 @@ if TYPE_CHECKING:
 
     from modelstat.analysis import Analysis
     from modelstat.hardware.gpu import Gpu
-    from modelstat.predict.measured import Row as MeasuredRow
     from modelstat.records import Trace
     from modelstat.report.compare import Comparison
     from modelstat.serving.phase import Phase
-    from modelstat.sources import Source
-    from modelstat.sources.source import Built
     from modelstat.sweeping.sweep import Sweep
 
-__all__ = ["analyze", "compare", "formula", "stat", "swap", "sweep", "trace_source", "trace_spec"]
+__all__ = ["analyze", "compare", "formula", "stat", "swap", "sweep", "trace_key", "trace_source", "trace_spec"]
 
 
 def analyze(
@@ -79,7 +74,7 @@ def analyze(
     if training is not None:
         check_optimizer(training)
     if isinstance(model, str):
-        inputs = _spec_inputs(model, inputs)
+        inputs = spec_inputs(model, inputs)
         if kwargs:
             raise InputError(f"{model}: keyword arguments of a model spec are given in inputs, such as 'mask=128:bool'")
         if phase is not None and training:
@@ -89,11 +84,11 @@ def analyze(
     elif phase is not None:
         raise UsageError(f"{type(model).__name__}: a phase is of a model spec such as 'hf:llama', not of a module")
     else:
-        trace = _trace_module(model, inputs, kwargs, precision, batch, channels_last=execution.walks_channels_last)
-        step = _trace_module(model, inputs, kwargs, precision, batch, training=True) if training else None
+        trace = trace_module(model, inputs, kwargs, precision, batch, channels_last=execution.walks_channels_last)
+        step = trace_module(model, inputs, kwargs, precision, batch, training=True) if training else None
     ratio = None
     if measured is not None:
-        ratio = correction(measured, trace, execution, _trace_row)
+        ratio = correction(measured, trace, execution, trace_row)
     both = (step, training) if step and training else None
     analysis = Analysis.from_trace(trace, gpus, training=both, execution=execution, measured=ratio)
     analysis.require_peak()
@@ -143,18 +138,11 @@ def compare(
 
     def trace(model: Any, size: int | None, kind: str | None) -> Trace:
         if isinstance(model, str):
-            shape = _spec_inputs(model, inputs)
+            shape = spec_inputs(model, inputs)
             return trace_spec(model, shape, size, kind, eval_mode=eval_mode, channels_last=last, cache=cache, progress=progress)
-        return _trace_module(model, inputs, None, kind, size, channels_last=last)
+        return trace_module(model, inputs, None, kind, size, channels_last=last)
 
     return Comparison(gather(models, _several(batch), _several(precision), given_gpus(gpu), execution, trace))
-
-
-def _spec_inputs(model: str, inputs: Any) -> str | None:
-    """The inputs of a model that is named by a spec. Raises InputError for tensors."""
-    if inputs is not None and not isinstance(inputs, str):
-        raise InputError(f"{model}: inputs of a model spec are given by shape, such as '3x224x224'")
-    return inputs
 
 
 def stat(
@@ -176,11 +164,11 @@ def stat(
         raise UsageError(f"query_granularity {query_granularity}: only 1 (every layer) is known, use analyze() and its depth instead")
     if isinstance(model, str):
         source = parse(model)
-        built = source.build(_shape_text(input_size), None, weights=True)
+        built = source.build(shape_text(input_size), None, weights=True)
         module, args, kwargs = built.model, built.args, built.kwargs
     else:
         module = model
-        args, kwargs = _inputs(module, input_size, None, None)[:2]
+        args, kwargs = module_inputs(module, input_size, None, None)[:2]
     trace = capture(module, args, kwargs)
     durations = leaf_durations(module, args, kwargs)
     render(torchstat_rows(trace, costs(trace), durations), file or sys.stdout)
@@ -291,7 +279,7 @@ def swap(
     from modelstat.trace.capture import capture
     from modelstat.trace.copies import own_copy
 
-    given = None if inputs is None and not kwargs else _inputs(model, inputs, kwargs, None)[:2]
+    given = None if inputs is None and not kwargs else module_inputs(model, inputs, kwargs, None)[:2]
     return apply(own_copy(model), wanted, lambda each: TraceFlow(capture(each, *given)) if given else GraphFlow(each))[0]
 
 
@@ -303,156 +291,6 @@ def _several(given: Any) -> tuple[Any, ...]:
     """One value, a sequence of them without repetitions, or (None,) for nothing."""
     several = (given,) if given is None or isinstance(given, (str, int)) else tuple(given)
     return tuple(dict.fromkeys(several)) or (None,)
-
-
-def trace_spec(
-    spec: str,
-    inputs: str | None = None,
-    batch: int | None = None,
-    precision: str | None = None,
-    *,
-    eval_mode: bool = False,
-    training: bool = False,
-    channels_last: bool = False,
-    phase: Phase | None = None,
-    cache: bool = True,
-    progress: Callable[[int], None] | None = None,
-    folder: Path | None = None,
-) -> Trace:
-    """The trace of a model spec, from the cache if it is there: then torch is not imported.
-
-    ``inputs``, ``batch`` and ``precision`` are as on the command line; ``eval_mode`` puts a model that its file returns in training
-    mode into eval; ``training`` walks the model forward and back, in training mode; ``channels_last`` on images whose channels are
-    innermost; ``phase`` walks a language model through a prompt or one token; ``progress`` is told the number of ops while a model is
-    walked; a file that the spec names is relative to ``folder`` (default: the working directory).
-    Raises SourceError, InputError, UsageError or TraceError.
-    """
-    source = parse(spec, folder)
-    finish = None
-    if phase is not None:
-        from modelstat.sources.hf_phase import PhaseSource
-
-        source, finish = PhaseSource.of(source, phase), _finishing(phase)
-    how = {"eval_mode": eval_mode, "training": training, "channels_last": channels_last}
-    return trace_source(source, inputs, batch, precision, **how, cache=cache, progress=progress, finish=finish)
-
-
-def _finishing(phase: Phase) -> Callable[[Trace], Trace]:
-    def finish(trace: Trace) -> Trace:
-        from modelstat.serving.walk import finished
-
-        return finished(trace, phase)
-
-    return finish
-
-
-def trace_source(
-    source: Source,
-    inputs: str | None = None,
-    batch: int | None = None,
-    precision: str | None = None,
-    *,
-    eval_mode: bool = False,
-    training: bool = False,
-    channels_last: bool = False,
-    cache: bool = True,
-    progress: Callable[[int], None] | None = None,
-    finish: Callable[[Trace], Trace] | None = None,
-) -> Trace:
-    """The trace of what a source builds, as :func:`trace_spec`; ``finish`` is applied before it is kept."""
-    precision = precision or source.precision
-    key = trace_key(source, inputs, batch, precision, channels_last)
-    key |= {name: True for name, asked in (("eval", eval_mode), ("training", training)) if asked}
-    store = TraceCache() if cache else None
-    trace = store.get(key) if store is not None else None
-    if trace is None:
-        from modelstat.trace.capture import capture
-
-        def build(weights: bool) -> Built:
-            built = source.build(inputs, batch, weights=weights)
-            if eval_mode:
-                built.model.eval()
-            return built
-
-        def rebuild() -> tuple[nn.Module, tuple[str, ...]]:
-            real = build(weights=True)
-            return real.model, real.notes
-
-        built = build(weights=False)
-        trace = capture(
-            built.model,
-            built.args,
-            built.kwargs,
-            model_name=source.spec,
-            precision_name=precision,
-            batch=built.batch,
-            notes=built.notes,
-            rebuild=rebuild,
-            progress=progress,
-            training=training,
-            channels_last=channels_last,
-        )
-        if built.swaps:
-            trace = msgspec.structs.replace(trace, swaps=built.swaps)
-        if finish is not None:
-            trace = finish(trace)
-        if store is not None and not _has_user_formula(trace):
-            store.put(key, trace)
-    return trace
-
-
-def trace_key(
-    source: Source, inputs: str | None, batch: int | None, precision: str | None, channels_last: bool = False
-) -> dict[str, Any]:
-    """What the trace of a source is stored under, see :class:`modelstat.trace.cache.TraceCache`."""
-    layout = {"channels-last": True} if channels_last else {}
-    return {**source.key(), "inputs": inputs, "batch": batch, "precision": precision or source.precision, **layout}
-
-
-def _has_user_formula(trace: Trace) -> bool:
-    """A formula lives in one process: a trace that holds its result must not answer another."""
-    return any(op.cost is not None for op in trace.ops)
-
-
-def _trace_row(row: MeasuredRow) -> Trace:
-    return trace_spec(row.model, row.input, row.batch, row.precision, channels_last=row.walks_channels_last)
-
-
-def _trace_module(
-    model: nn.Module, inputs: Any, kwargs: Mapping[str, Any] | None, precision: str | None, batch: int | None, *,
-    training: bool = False, channels_last: bool = False,
-) -> Trace:  # fmt: skip
-    from modelstat.trace.capture import capture
-
-    args, named, batch = _inputs(model, inputs, kwargs, batch)
-    return capture(model, args, named, precision_name=precision, batch=batch, training=training, channels_last=channels_last)
-
-
-def _inputs(
-    model: nn.Module, inputs: Any, kwargs: Mapping[str, Any] | None, batch: int | None
-) -> tuple[tuple[Any, ...], dict[str, Any], int | None]:
-    named = dict(kwargs or {})
-    if inputs is None and not named:
-        raise InputError(f"{type(model).__name__}: give inputs, a tuple of tensors or the shape of one sample such as '3x224x224'")
-    text = _shape_text(inputs)
-    if text is None:
-        if batch is not None:
-            raise UsageError(f"batch {batch}: tensors are used as they are, give the shape of one sample instead")
-        args = inputs if isinstance(inputs, tuple) else tuple(inputs) if isinstance(inputs, list) else () if inputs is None else (inputs,)
-        return args, named, None
-    from modelstat.sources.inputs import parse_inputs
-
-    args, from_text, batch = parse_inputs(text).build(batch)
-    return args, {**from_text, **named}, batch
-
-
-def _shape_text(inputs: Any) -> str | None:
-    """``3x224x224`` for a text or for a sequence of integers, which is one sample's shape; None for tensors."""
-    if isinstance(inputs, str):
-        return inputs
-    if isinstance(inputs, (tuple, list)) and inputs and all(type(size) is int for size in inputs):
-        return "x".join(str(size) for size in inputs)
-    return None
 
 
 def given_gpus(gpu: str | Gpu | Sequence[str | Gpu] | None) -> tuple[Gpu, ...]:

@@ -66,6 +66,7 @@ TORCH_FREE = [
     "modelstat.report.document",
     "modelstat.analysis",
     "modelstat.api",
+    "modelstat.walking",
     "modelstat.budget.check",
     "modelstat.budget.file",
     "modelstat.report.compare",

@@ -29,7 +29,7 @@ def check(
     """Check every budget of a file. What one of them raises is its outcome: the others are checked all the same.
 
     ``update_baseline`` first writes each report as the baseline; ``cache`` and ``progress`` are as for
-    :func:`modelstat.api.trace_spec`.
+    :func:`modelstat.walking.trace_spec`.
     """
     outcomes = []
     for budget in budgets:
