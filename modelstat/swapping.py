@@ -46,6 +46,8 @@ class Bench:
         self.source = parse(spec)
         self.gpus, self.execution = tuple(gpus), execution
         self._inputs, self._cache, self._progress = inputs, cache, progress
+        self.pairs: list[tuple[Analysis, Analysis]] = []
+        """Before and after of each run that a verdict was asked for."""
 
     def verdict(self, plans: Sequence[Plan], runs: Sequence[Run]) -> Verdict:
         """Before and after, at each precision and batch.
@@ -54,7 +56,7 @@ class Bench:
         lacks the peak that the model needs.
         """
         swapped = self._swapped(plans, runs)
-        pairs = [self._pair(swapped, run) for run in runs]
+        pairs = self.pairs = [self._pair(swapped, run) for run in runs]
         for _, after in pairs:
             after.require_peak()
 

@@ -5,6 +5,7 @@ from __future__ import annotations
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Literal
 
+from modelstat.cli.drawings import Drawings
 from modelstat.cli.lists import batches, precisions, words
 from modelstat.cli.options import RUN, SHOW, WHAT, option
 from modelstat.cli.run import Mode, execution
@@ -35,6 +36,7 @@ def compare(
     format: Annotated[Form, option(SHOW, "FORMAT")] = "table",
     output: Annotated[Path | None, option(SHOW, "FILE")] = None,
     wide: Annotated[bool, option(SHOW)] = False,
+    html: Annotated[Path | None, option(SHOW, "FILE")] = None,
 ) -> int:
     """Compare models, and saved reports, with each other.
 
@@ -58,6 +60,7 @@ def compare(
         format: table, json, csv, tsv, markdown, latex, html.
         output: Write to a file, whole or not at all.
         wide: All columns at full width.
+        html: One page with all models in one roofline; two get arrows.
     """
     from modelstat.api import compare as run
     from modelstat.cli.output import Output
@@ -79,7 +82,11 @@ def compare(
         raise UsageError("saved reports stay as they were written: leave out --input, --eval and what says how a model runs")
     options = Options(tuple(words(columns or ())), sort=sort, top=top, wide=wide, relative=relative)
     _check(options, by, timed=timed)
-    with Output(output) as out:
+    drawings = Drawings(html, None, None, None, roofline=False)
+    drawings.check(gpus=len(gpus), batches=1, precisions=1, form=format, crosscheck=False, output=output)
+    if html is not None and any(saved):
+        raise UsageError("--html draws models that are walked, and a saved report has no ops: leave one of them out")
+    with Output(output) as out, drawings:
         with TraceProgress(f"tracing {len(models)} models") as progress:
             found = run(
                 *models,
@@ -96,6 +103,7 @@ def compare(
                 progress=progress,
             )
         found.write(format, out.stream, options, by=by, width=WIDE if wide and not out.stream.isatty() else None)
+        drawings.draw(found.analyses, out, ops=False, compare=len(found.analyses) == 2)
     return 0
 
 

@@ -68,8 +68,11 @@ class Drawings:
     def __exit__(self, kind: type[BaseException] | None, error: BaseException | None, traceback: TracebackType | None) -> None:
         self._stack.__exit__(kind, error, traceback)
 
-    def draw(self, analyses: Sequence[Analysis], out: Output, *, ops: bool) -> None:
-        """Draw everything that was asked for: files into their places, the terminal's roofline (its ``ops``, else layers) into ``out``."""
+    def draw(self, analyses: Sequence[Analysis], out: Output, *, ops: bool, compare: bool = False) -> None:
+        """Draw everything that was asked for: files into their places, the terminal's roofline (its ``ops``, else layers) into ``out``.
+
+        ``compare`` draws two analyses, before and after, with an arrow for each layer that changed.
+        """
         if not (self._page or self._figure or self._roofline):
             return
         from modelstat.report.chart.view import views
@@ -77,7 +80,7 @@ class Drawings:
         if self._page is not None:
             from modelstat.report.page.build import page
 
-            self._page.stream.write(page(analyses))
+            self._page.stream.write(page(analyses, compare=compare))
         shown = views(analyses) if self._roofline or self._figure else ()
         if self._roofline:
             from modelstat.report.terminal import roofline

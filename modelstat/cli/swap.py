@@ -7,6 +7,7 @@ from typing import Annotated, Literal
 
 from cyclopts import Group
 
+from modelstat.cli.drawings import Drawings
 from modelstat.cli.lists import batches, precisions, words
 from modelstat.cli.options import RUN, SHOW, WHAT, option
 from modelstat.cli.run import Mode, execution
@@ -35,6 +36,7 @@ def swap(
     format: Annotated[Literal["table", "json", "csv", "markdown"], option(SHOW, "FORMAT")] = "table",
     output: Annotated[Path | None, option(SHOW, "FILE")] = None,
     wide: Annotated[bool, option(SHOW)] = False,
+    html: Annotated[Path | None, option(SHOW, "FILE")] = None,
     traceback: Annotated[bool, option(SHOW)] = False,
 ) -> None:
     """Swap layers of a model and compare before and after.
@@ -59,6 +61,7 @@ def swap(
         format: table, json, csv or markdown.
         output: Write to a file, whole or not at all.
         wide: All columns at full width.
+        html: One page with both models and an arrow for each layer.
         traceback: Show where an error came from.
     """
     from modelstat.cli.output import Output
@@ -84,7 +87,11 @@ def swap(
         raise UsageError("--best ranks by the time of one model: give one --gpu, one --batch and one --precision")
     if best and selection.where:
         raise UsageError("--best tries each stage: leave --where out")
-    with Output(output) as out:
+    drawings = Drawings(html, None, None, None, roofline=False)
+    drawings.check(gpus=len(gpus), batches=1, precisions=1, form=format, crosscheck=False, output=output)
+    if html is not None and (best or len(runs) != 1):
+        raise UsageError("--html draws one model before and after: leave --best out, and give one --batch and one --precision")
+    with Output(output) as out, drawings:
         with TraceProgress(f"tracing {model}") as progress:
             bench = Bench(model, input, gpus, running, cache=not no_cache, progress=progress)
             ranking = bench.best([plan.asked for plan in wanted], selection, runs[0]) if best else None
@@ -100,3 +107,4 @@ def swap(
                 verdict_table.write_table(verdict, out.stream, wide=wide)
             else:
                 verdict_table.WRITERS[format](verdict, out.stream)
+            drawings.draw(bench.pairs[0], out, ops=False, compare=True)

@@ -23,6 +23,8 @@ if TYPE_CHECKING:
     from rich.table import Table
     from rich.text import Text
 
+    from modelstat.analysis import Analysis
+
 By = Literal["model", "layer"]
 
 
@@ -31,6 +33,8 @@ class Subject(msgspec.Struct, frozen=True):
 
     documents: tuple[Document, ...]
     mark: str = ""
+    analyses: tuple[Analysis, ...] = ()
+    """Of a model that was walked; a saved report has none."""
 
 
 def labelled(subjects: Sequence[Subject]) -> tuple[Document, ...]:
@@ -57,11 +61,13 @@ def labelled(subjects: Sequence[Subject]) -> tuple[Document, ...]:
 class Comparison:
     """Several models against each other, from documents of the JSON contract. Bytes are B, times ms.
 
-    ``documents`` are those of all models, each under a name of its own. Raises UsageError for fewer than two models.
+    ``documents`` are those of all models, each under a name of its own; ``analyses`` those of models that are no saved report. Raises
+    UsageError for fewer than two models.
     """
 
     def __init__(self, subjects: Sequence[Subject]) -> None:
         self.documents = labelled(subjects)
+        self.analyses = tuple(analysis for subject in subjects for analysis in subject.analyses)
         models = list(dict.fromkeys(document.model.spec for document in self.documents))
         if len(models) < 2:
             raise UsageError(f"{' '.join(models) or 'nothing'} alone is no comparison: give two models or more, or saved reports")

@@ -39,7 +39,8 @@ def gather(
 
     def walked(model: Any) -> Subject:
         traces = [trace(model, batch, precision) for precision in precisions for batch in batches]
-        return Subject(tuple(Analysis.from_trace(each, gpus, execution=execution).document for each in traces))
+        analyses = tuple(Analysis.from_trace(each, gpus, execution=execution) for each in traces)
+        return Subject(tuple(each.document for each in analyses), analyses=analyses)
 
     return [walked(model) if subject is None else subject for model, subject in zip(models, held, strict=True)]
 
@@ -47,7 +48,7 @@ def gather(
 def _report(model: Any, batches: Batches, precisions: Precisions, keys: Sequence[str]) -> Subject | None:
     """What a report holds of what is asked for, None for a model that has to be walked."""
     if isinstance(model, Analysis):
-        return Subject(chosen(model.trace.model, [model.document], batches, precisions, keys))
+        return Subject(chosen(model.trace.model, [model.document], batches, precisions, keys), analyses=(model,))
     if isinstance(model, str) and is_saved(model):
         path = Path(model).expanduser()
         return Subject(chosen(model, read_report(path), batches, precisions, keys), path.name)
