@@ -42,6 +42,10 @@ def analyze(
     channels_last: bool = False,
     cuda_graph: bool = False,
     measured: str | None = None,
+    weights: str | None = None,
+    activations: str | None = None,
+    group: int | None = None,
+    plan: str | None = None,
 ) -> Analysis:
     """What each layer of a model costs, and what bounds it on a GPU.
 
@@ -60,15 +64,24 @@ def analyze(
         channels_last: images with their channels innermost.
         cuda_graph: one launch for all kernels.
         measured: a time of the same pass on another GPU, ``"12.3ms@rtx-3090"``, or a CSV of several, which corrects the predicted times.
+        weights: int8, int4, fp8 or nf4 weights of convolutions and matrix products.
+        activations: int8 or fp8 activations beside them: then they compute in it too.
+        group: weights that share a scale; by default all of one output, 128 for int4 and 64 for nf4.
+        plan: a YAML file with weights and activations layer by layer, instead of the three above.
 
     Raises:
         ModelstatError: one of its kinds, see :mod:`modelstat.errors`; each names the input and the way out.
     """
     from modelstat.analysis import Analysis
+    from modelstat.deploy.plan import make_plan
+    from modelstat.deploy.quantized import planned
     from modelstat.predict.execution import parse_execution
     from modelstat.predict.measured import correction
 
     gpus = _gpus(gpu)
+    precision_plan = make_plan(weights, activations, group, plan)
+    if precision_plan is not None and training is not None:
+        raise UsageError("a precision plan is for inference: leave training out")
     execution = parse_execution(mode, str(host), channels_last=channels_last, cuda_graph=cuda_graph)
     if training is not None:
         check_optimizer(training)
@@ -82,6 +95,8 @@ def analyze(
     else:
         trace = _trace_module(model, inputs, kwargs, precision, batch, channels_last=execution.walks_channels_last)
         step = _trace_module(model, inputs, kwargs, precision, batch, training=True) if training else None
+    if precision_plan is not None:
+        trace = planned(trace, precision_plan)
     ratio = None
     if measured is not None:
         ratio = correction(measured, trace, execution, _trace_row)

@@ -25,6 +25,10 @@ def analyze(
     batch: Annotated[list[str] | None, option(WHAT, "N")] = None,
     precision: Annotated[list[str] | None, option(WHAT, "P")] = None,
     gpu: Annotated[list[str] | None, option(WHAT, "NAME")] = None,
+    weights: Annotated[str | None, option(WHAT, "P")] = None,
+    activations: Annotated[str | None, option(WHAT, "P")] = None,
+    group: Annotated[int | None, option(WHAT, "N")] = None,
+    plan: Annotated[str | None, option(WHAT, "FILE")] = None,
     eval: Annotated[bool, option(WHAT)] = False,
     causal: Annotated[Literal["full", "half"], option(WHAT, "HOW")] = "full",
     training: Annotated[Literal["sgd", "momentum", "adam"] | None, option(WHAT, "OPT")] = None,
@@ -56,6 +60,10 @@ def analyze(
         batch: Batch sizes, 1 by default; 1,8,64 gives three reports.
         precision: fp32, tf32, fp16, bf16, amp-fp16, amp-bf16; several too.
         gpu: v100,t4 or "2070 super,clock=1815MHz" (see modelstat gpus).
+        weights: Quantised weights: int8, int4, fp8 or nf4.
+        activations: int8 or fp8 activations beside quantised weights.
+        group: Weights that share a scale: 128 for int4, 64 for nf4.
+        plan: YAML with weights and activations layer by layer.
         eval: Put a model of a file that is in training mode into eval.
         causal: Causal attention: full (the default) or half, as it runs.
         training: Add a training step: sgd, momentum or adam.
@@ -83,6 +91,9 @@ def analyze(
     from modelstat.api import trace_spec
     from modelstat.cli.output import Output
     from modelstat.cli.progress import TraceProgress
+    from modelstat.deploy.plan import make_plan
+    from modelstat.deploy.quantized import planned
+    from modelstat.errors import UsageError
     from modelstat.hardware.database import resolve
     from modelstat.report.options import Options
 
@@ -90,6 +101,9 @@ def analyze(
     # Whatever can be wrong without a model is found out before the model is traced.
     gpus = resolve(gpu or ())
     runs = [(each, size) for each in precisions(precision or ()) for size in batches(batch or ())]
+    precision_plan = make_plan(weights, activations, group, plan)
+    if precision_plan is not None and (training or crosscheck):
+        raise UsageError(f"--{'training' if training else 'crosscheck'} and a precision plan do not go together: leave one of them out")
     options = Options(tuple(words(columns or ())), depth, level, sort, top, filter, wide)
     running = execution(
         mode, host, measured, cuda_graph=cuda_graph, channels_last=channels_last, timed=bool(gpus), runs=len(runs)
@@ -108,6 +122,8 @@ def analyze(
                 )  # fmt: skip
 
             traces = [traced(each, size, False) for each, size in runs]
+            if precision_plan is not None:
+                traces = [planned(trace, precision_plan) for trace in traces]
             steps = [(traced(each, size, True), training) if training else None for each, size in runs]
         if crosscheck:
             return second_opinion(model, input, [size for _, size in runs], traces, eval, format, out)

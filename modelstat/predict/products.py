@@ -31,8 +31,14 @@ def products(batch: int, inner: int, columns: int, dtype: str = "int8") -> Op:
 
 
 def critical_rows(
-    gpu: Gpu, inner: int | None = None, columns: int | None = None, *, left: str = "bfloat16", right: str | None = None, result: str | None = None
-) -> float | None:  # fmt: skip
+    gpu: Gpu,
+    inner: int | None = None,
+    columns: int | None = None,
+    *,
+    left: str = "bfloat16",
+    right: str | None = None,
+    result: str | None = None,
+) -> float | None:
     """The rows B at which :func:`product` turns from memory- to compute-bound on a GPU; None where no number of rows suffices.
 
     Its intensity is 2BDF / (a BD + w DF + r BF), with D = ``inner``, F = ``columns`` and a, w, r the bytes of an element of the left

@@ -11,7 +11,8 @@ import pytest
 Run = Callable[..., Any]
 
 OPTIONS = [
-    "--input", "--batch", "--precision", "--gpu", "--eval", "--causal", "--training", "--strict", "--crosscheck", "--duration",
+    "--input", "--batch", "--precision", "--gpu", "--weights", "--activations", "--group", "--plan", "--eval",
+    "--causal", "--training", "--strict", "--crosscheck", "--duration",
     "--no-cache", "--mode", "--cuda-graph", "--channels-last", "--host", "--measured", "--depth", "--level", "--columns",
     "--sort", "--top", "--filter", "--format", "--output", "--wide", "--traceback", "--help", "--version",
 ]  # fmt: skip
