@@ -14,7 +14,7 @@ from typing import TYPE_CHECKING, Any
 
 if TYPE_CHECKING:
     from modelstat.analysis import Analysis
-    from modelstat.api import analyze, formula, stat, sweep
+    from modelstat.api import analyze, formula, size, stat, sweep
     from modelstat.errors import (
         BuildError,
         ClusterError,
@@ -59,12 +59,13 @@ __all__ = [
     "__version__",
     "analyze",
     "formula",
+    "size",
     "stat",
     "sweep",
 ]
 
 _HOMES = {"Analysis": "modelstat.analysis", "Sweep": "modelstat.sweeping.sweep"} | dict.fromkeys(
-    ("analyze", "formula", "stat", "sweep"), "modelstat.api"
+    ("analyze", "formula", "size", "stat", "sweep"), "modelstat.api"
 )
 
 

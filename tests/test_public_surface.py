@@ -18,7 +18,7 @@ ERRORS = [
 
 
 def test_all_is_exactly_this() -> None:
-    assert modelstat.__all__ == ["Analysis", *sorted([*ERRORS, "Sweep"]), "__version__", "analyze", "formula", "stat", "sweep"]
+    assert modelstat.__all__ == ["Analysis", *sorted([*ERRORS, "Sweep"]), "__version__", "analyze", "formula", "size", "stat", "sweep"]
 
 
 def test_every_error_class_is_public() -> None:
@@ -34,6 +34,7 @@ def test_every_error_class_is_public() -> None:
         ("Analysis", "modelstat.analysis"),
         ("Sweep", "modelstat.sweeping.sweep"),
         ("analyze", "modelstat.api"),
+        ("size", "modelstat.api"),
         ("stat", "modelstat.api"),
         ("sweep", "modelstat.api"),
     ],

@@ -3,9 +3,11 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
+from functools import partial
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Literal
 
+from modelstat.cli import parallel, ranges
 from modelstat.cli.crosscheck import check_format, second_opinion
 from modelstat.cli.lists import batches, precisions, words
 from modelstat.cli.options import RUN, SHOW, WHAT, option
@@ -23,6 +25,7 @@ def analyze(
     *,
     input: Annotated[str | None, option(WHAT, "SHAPE")] = None,
     batch: Annotated[list[str] | None, option(WHAT, "N")] = None,
+    sweep: Annotated[str | None, option(WHAT, "X=RANGE")] = None,
     precision: Annotated[list[str] | None, option(WHAT, "P")] = None,
     gpu: Annotated[list[str] | None, option(WHAT, "NAME")] = None,
     weights: Annotated[str | None, option(WHAT, "P")] = None,
@@ -36,6 +39,9 @@ def analyze(
     crosscheck: Annotated[bool, option(WHAT)] = False,
     duration: Annotated[bool, option(WHAT)] = False,
     no_cache: Annotated[bool, option(WHAT)] = False,
+    tensor_parallel: Annotated[int, option(RUN, "N")] = 1,
+    pipeline: Annotated[int, option(RUN, "N")] = 1,
+    data_parallel: Annotated[int, option(RUN, "N")] = 1,
     mode: Annotated[Mode, option(RUN, "MODE")] = "eager",
     cuda_graph: Annotated[bool, option(RUN)] = False,
     channels_last: Annotated[bool, option(RUN)] = False,
@@ -57,7 +63,8 @@ def analyze(
     Args:
         model: resnet50, timm:NAME, model.py:build or model.yaml.
         input: One sample: 3x224x224, or ids=128:int64,mask=128:bool.
-        batch: Batch sizes, 1 by default; 1,8,64 gives three reports.
+        batch: Batch sizes: 1 (the default), several as 1,8,64 or 1..512.
+        sweep: A length by name: seq=128..4096 with --input ids=seq:int64.
         precision: fp32, tf32, fp16, bf16, amp-fp16, amp-bf16; several too.
         gpu: v100,t4 or "2070 super,clock=1815MHz" (see modelstat gpus).
         weights: Quantised weights: int8, int4, fp8 or nf4.
@@ -71,6 +78,9 @@ def analyze(
         crosscheck: Compare MACs with fvcore and FlopCounterMode instead.
         duration: Add torchstat's duration: one timed run on this machine.
         no_cache: Trace again instead of reading the cache.
+        tensor_parallel: Split every layer over N GPUs.
+        pipeline: Split the layers into N stages, a GPU each.
+        data_parallel: N replicas, each with the batch.
         mode: eager (the default) or compile: kernels fused.
         cuda_graph: One launch for all kernels: no host cost per op.
         channels_last: Images with their channels innermost.
@@ -87,6 +97,8 @@ def analyze(
         wide: All columns at full width.
         traceback: Show where an error came from.
     """
+    import msgspec
+
     from modelstat.analysis import Analysis
     from modelstat.api import trace_spec
     from modelstat.cli.output import Output
@@ -100,7 +112,15 @@ def analyze(
     del traceback  # modelstat.cli.entry looks for it, so that it also works where parsing fails
     # Whatever can be wrong without a model is found out before the model is traced.
     gpus = resolve(gpu or ())
-    runs = [(each, size) for each in precisions(precision or ()) for size in batches(batch or ())]
+    sizes = batches(batch or ())
+    swept = ranges.parse(sweep, model, input, sizes, {
+        "--training": bool(training), "--crosscheck": crosscheck, "--duration": duration, "--measured": measured is not None,
+    })  # fmt: skip
+    fixed = sizes[0] if swept else None
+    sizes = list(swept.sizes) if swept else sizes
+    runs = [(each, size) for each in precisions(precision or ()) for size in sizes]
+    turning = format == "table" and bool(gpus) and len(sizes) > ranges.FEW
+    several = parallel.layout(tensor_parallel, pipeline, data_parallel, gpus, format)
     precision_plan = make_plan(weights, activations, group, plan)
     if precision_plan is not None and (training or crosscheck):
         raise UsageError(f"--{'training' if training else 'crosscheck'} and a precision plan do not go together: leave one of them out")
@@ -110,20 +130,29 @@ def analyze(
     )
     if crosscheck:
         check_format(format)
-    check(options, format, timed=bool(gpus), several=len(runs) * max(1, len(gpus)) > 1, duration=duration)
+    compared = msgspec.structs.replace(options, depth=None) if turning else options
+    check(compared, format, timed=bool(gpus), several=len(runs) * max(1, len(gpus)) > 1, duration=duration)
+
+    def change(trace: Trace) -> Trace:
+        return planned(trace, precision_plan) if precision_plan else trace
+
     with Output(output) as out:
         with TraceProgress(f"tracing {model}") as progress:
 
             def traced(precision: str | None, size: int | None, both_ways: bool) -> Trace:
                 last = running.walks_channels_last and not both_ways
-                return trace_spec(
-                    model, input, size, precision, eval_mode=eval, training=both_ways, channels_last=last, cache=not no_cache,
+                spec, given, samples = model, input, size
+                if swept and size:
+                    spec, given, samples = swept.put(model, size), swept.put(input, size) if input else None, fixed
+                found = trace_spec(
+                    spec, given, samples, precision, eval_mode=eval, training=both_ways, channels_last=last, cache=not no_cache,
                     progress=progress,
                 )  # fmt: skip
+                return msgspec.structs.replace(found, model=model) if swept else found
 
-            traces = [traced(each, size, False) for each, size in runs]
-            if precision_plan is not None:
-                traces = [planned(trace, precision_plan) for trace in traces]
+            lengths = [size for size in sizes if size is not None]
+            walks = [(each, ranges.series(lengths, swept, partial(traced, each, both_ways=False))) for each in precisions(precision or ())]
+            traces = [change(each.at(size) if size else traced(name, size, False)) for name, each in walks for size in sizes]
             steps = [(traced(each, size, True), training) if training else None for each, size in runs]
         if crosscheck:
             return second_opinion(model, input, [size for _, size in runs], traces, eval, format, out)
@@ -135,7 +164,11 @@ def analyze(
         for analysis in analyses:
             analysis.require_peak()
         durations = [_durations(model, input, size, eval) if duration else None for _, size in runs]
-        write(analyses, format, options, out, durations)
+        write(analyses, format, compared, out, durations)
+        if several:
+            parallel.write(analyses, gpus, several, training is not None, out)
+        if turning:
+            ranges.write(walks, lengths, gpus, running, swept.name if swept else "batch", depth, change, out)
     if strict:
         _refuse_unknown(analyses)
     return 0

@@ -14,9 +14,10 @@ from modelstat.cli.analyze import analyze
 from modelstat.cli.cache import cache
 from modelstat.cli.gpus import gpus
 from modelstat.cli.query import query
+from modelstat.cli.size import size
 from modelstat.cli.sweep import sweep
 
-COMMANDS: dict[str, Callable[..., object]] = {"gpus": gpus, "cache": cache, "sweep": sweep, "query": query}
+COMMANDS: dict[str, Callable[..., object]] = {"gpus": gpus, "cache": cache, "sweep": sweep, "query": query, "size": size}
 """What is a command, not a model: a model of that name is written with its origin (``timm:gpus``)."""
 
 HELP = "What every layer of a PyTorch model costs, and what sets its time on a GPU, without weights and without a GPU."

@@ -17,11 +17,9 @@ from modelstat.cost.record import Cost
 from modelstat.cost.registry import ARITHMETIC, arithmetic_dtype
 from modelstat.cost.registry import costs as costs_of
 from modelstat.deploy.plan import ACTIVATIONS, WEIGHTS, Plan, Rule
+from modelstat.deploy.weights import weight_of
 from modelstat.errors import UsageError
 from modelstat.records import ITEM_BYTES, Op, Parameter, TensorSpec, Trace, Value
-
-FAMILIES = ("matmul", "convolution")
-"""Contractions with kernels for quantised weights; attention and recurrent layers keep theirs."""
 
 
 class Narrowed(NamedTuple):
@@ -81,8 +79,8 @@ def _rules(trace: Trace, costs: Sequence[Cost], plan: Plan) -> list[Rule | None]
     rules: list[Rule | None] = [None] * len(trace.ops)
     paths: dict[str, None] = {}
     for index, (op, cost) in enumerate(zip(trace.ops, costs, strict=True)):
-        weight = _weight(op, cost, trace)
-        if weight is not None:
+        weight = weight_of(op, cost, trace)
+        if weight is not None and weight.is_floating:
             path = owner.get(weight.value, trace.modules[op.module].path)
             paths[path] = None
             rule = plan.of(path)
@@ -94,18 +92,6 @@ def _rules(trace: Trace, costs: Sequence[Cost], plan: Plan) -> list[Rule | None]
     return rules
 
 
-def _weight(op: Op, cost: Cost, trace: Trace) -> TensorSpec | None:
-    """The weight that a contraction multiplies with."""
-    if cost.family not in FAMILIES or not cost.macs or op.view or cost.known != "formula":
-        return None
-    found = [
-        spec
-        for name, spec in zip(op.names, op.inputs, strict=True)
-        if trace.values[spec.value].kind == "parameter" and len(spec.shape) > 1 and spec.is_floating and name != "bias"
-    ]
-    return found[-1] if found else None
-
-
 def _weights(trace: Trace, costs: Sequence[Cost], rules: Sequence[Rule | None]) -> dict[int, Narrowed]:
     """The values that are narrowed: weights all of whose readers have the same rule."""
     wanted: dict[int, tuple[Rule, int]] = {}
@@ -113,7 +99,7 @@ def _weights(trace: Trace, costs: Sequence[Cost], rules: Sequence[Rule | None]) 
     for op, cost, rule in zip(trace.ops, costs, rules, strict=True):
         if op.view:
             continue
-        weight = _weight(op, cost, trace) if rule else None
+        weight = weight_of(op, cost, trace) if rule else None
         for spec in op.inputs:
             mine = weight is not None and spec.value == weight.value
             if weight is None or rule is None or not mine or wanted.setdefault(spec.value, (rule, _inner(op, cost, weight)))[0] != rule:

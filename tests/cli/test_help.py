@@ -11,10 +11,10 @@ import pytest
 Run = Callable[..., Any]
 
 OPTIONS = [
-    "--input", "--batch", "--precision", "--gpu", "--weights", "--activations", "--group", "--plan", "--eval",
-    "--causal", "--training", "--strict", "--crosscheck", "--duration",
-    "--no-cache", "--mode", "--cuda-graph", "--channels-last", "--host", "--measured", "--depth", "--level", "--columns",
-    "--sort", "--top", "--filter", "--format", "--output", "--wide", "--traceback", "--help", "--version",
+    "--input", "--batch", "--sweep", "--precision", "--gpu", "--weights", "--activations", "--group", "--plan", "--eval", "--causal",
+    "--training", "--strict", "--crosscheck", "--duration", "--no-cache", "--tensor-parallel", "--pipeline", "--data-parallel", "--mode",
+    "--cuda-graph", "--channels-last", "--host", "--measured", "--depth", "--level", "--columns", "--sort", "--top", "--filter", "--format",
+    "--output", "--wide", "--traceback", "--help", "--version",
 ]  # fmt: skip
 
 
@@ -26,11 +26,11 @@ def test_every_option_is_one_line(run: Run, monkeypatch: pytest.MonkeyPatch, wid
     rows = [line.strip("│ ") for line in out.splitlines() if line.startswith("│")]
     names = [row.split()[0] for row in rows]
     assert [name for name in names if name.startswith("--")] == OPTIONS
-    assert names == ["*", *OPTIONS[:-2], "cache", "gpus", "query", "sweep", *OPTIONS[-2:]]  # nothing else: no second line anywhere
+    assert names == ["*", *OPTIONS[:-2], "cache", "gpus", "query", "size", "sweep", *OPTIONS[-2:]]  # nothing else: no second line anywhere
     assert all(len(line) <= width for line in out.splitlines())
 
 
-@pytest.mark.parametrize("command", ["gpus", "cache", "query", "sweep"])
+@pytest.mark.parametrize("command", ["gpus", "cache", "query", "size", "sweep"])
 def test_subcommands_have_help(run: Run, command: str) -> None:
     code, out, _ = run(command, "--help")
     assert code == 0

@@ -89,20 +89,35 @@ def family_of(op: Op, cost: Cost) -> Family:
     return FAMILIES.get(cost.family, GENERIC)
 
 
-def kernel_time(op: Op, cost: Cost, gpu: Gpu, *, tf32: bool = False) -> Time:
-    """Time of an op's kernel on a GPU, without the host: zero for views and whatever moves nothing.
+class Call(NamedTuple):
+    """One kernel before a GPU is chosen: its family, what the family's formula reads, and the dtype (None: work for the vector lanes)."""
 
-    ``tf32`` runs float32 contractions on tensor cores. Raises MissingPeakError where a contraction has no peak on this GPU.
-    """
+    family: Family
+    features: Any
+    dtype: str | None
+
+
+def call(op: Op, cost: Cost, *, tf32: bool = False) -> Call | None:
+    """The kernel that an op runs, None for views and whatever moves nothing. ``tf32`` runs float32 contractions on tensor cores."""
     if cost.known == "free" or (not cost.read and not cost.write and not cost.flops):
-        return NOTHING
+        return None
     family = family_of(op, cost)
-    dtype = cost.dtype
-    if cost.unit != "matmul":
-        return _timed(family.name, family.seconds, family.features(op, cost), _vector_rates(gpu))
+    dtype = cost.dtype if cost.unit == "matmul" else None
     if tf32 and dtype in ("float32", "complex64"):
         dtype = "tf32"
-    return _timed(family.name, family.seconds, family.features(op, cost), rates(gpu, dtype))
+    return Call(family, family.features(op, cost), dtype)
+
+
+def call_time(given: Call, gpu: Gpu) -> Time:
+    """Time of a kernel on a GPU, without the host. Raises MissingPeakError where a contraction has no peak on this GPU."""
+    found = _vector_rates(gpu) if given.dtype is None else rates(gpu, given.dtype)
+    return _timed(given.family.name, given.family.seconds, given.features, found)
+
+
+def kernel_time(op: Op, cost: Cost, gpu: Gpu, *, tf32: bool = False) -> Time:
+    """Time of an op's kernel on a GPU, see :func:`call` and :func:`call_time`: zero for views and whatever moves nothing."""
+    given = call(op, cost, tf32=tf32)
+    return NOTHING if given is None else call_time(given, gpu)
 
 
 @lru_cache(maxsize=65536)

@@ -1,0 +1,50 @@
+"""One forward pass, ready to be timed on many GPUs: what does not depend on the GPU is done once, and equal kernels are timed once."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+from modelstat.cost.record import Cost
+from modelstat.hardware.gpu import Gpu
+from modelstat.predict.execution import GRAPH_KERNEL_SECONDS, Execution
+from modelstat.predict.fusion import fuse, library_call
+from modelstat.predict.kernels.constants import constants
+from modelstat.predict.kernels.dispatch import Call, call, call_time
+from modelstat.predict.layout import channels_last
+from modelstat.predict.queue import simulate
+from modelstat.records import Trace
+
+
+class Pass:
+    """The kernels of a trace in one way to run it. Its time is that of :func:`modelstat.predict.prediction.predict`, without the parts."""
+
+    def __init__(self, trace: Trace, costs: Sequence[Cost], execution: Execution | None = None) -> None:
+        self.execution = execution or Execution()
+        self._slots: dict[Call, int] = {}
+        self._order: list[tuple[int, float]] = []
+        """For each kernel its number among the distinct ones (-1: it runs none), and the factor on its time."""
+        natural, compiled = trace, self.execution.mode == "compile"
+        if trace.layout == "natural" and (self.execution.channels_last or compiled):
+            trace = channels_last(trace, tuple(cost.family for cost in costs))
+        tf32 = trace.precision == "tf32"
+        if not compiled:
+            for op, cost in zip(trace.ops, costs, strict=True):
+                self._add(None if op.view else call(op, cost, tf32=tf32))
+            return
+        faster = constants("execution", "compile")["generated"]
+        for kernel in fuse(trace, costs):
+            generated = kernel.cost.unit != "matmul" and kernel.cost.known != "unknown"
+            op = natural.ops[kernel.lead] if generated else library_call(trace.ops[kernel.lead])
+            self._add(call(op, kernel.cost, tf32=tf32), faster if generated else 1.0)
+
+    def _add(self, given: Call | None, factor: float = 1.0) -> None:
+        self._order.append((-1 if given is None else self._slots.setdefault(given, len(self._slots)), factor))
+
+    def seconds(self, gpu: Gpu) -> float:
+        """Time of one pass of the whole batch (s). Raises MissingPeakError."""
+        times = [call_time(given, gpu).total for given in self._slots]
+        gap = GRAPH_KERNEL_SECONDS if self.execution.cuda_graph else 0.0
+        kernels = [0.0 if slot < 0 else times[slot] * factor for slot, factor in self._order]
+        running = [seconds + gap if seconds > 0.0 else 0.0 for seconds in kernels]
+        issue = self.execution.issue_seconds
+        return simulate(running, [issue if seconds > 0.0 else 0.0 for seconds in running]).total
