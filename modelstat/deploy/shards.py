@@ -18,6 +18,8 @@ from modelstat.deploy.weights import weight_of
 from modelstat.errors import UsageError
 from modelstat.records import Op, TensorSpec, Trace
 
+SPLIT_TABLE = 2**22
+"""Elements from which on an embedding's table is split by rows; smaller ones (positions, types) are whole on every GPU."""
 ELEMENT_BY_ELEMENT = frozenset(("elementwise", "activation", "copy", "pooling", "resample", "random", "view"))
 OVER_FEATURES = frozenset(("norm", "softmax", "reduction"))
 
@@ -82,8 +84,9 @@ class _Splitter:
         if weight is not None:
             return self._contraction(index, op, cost, weight)
         split = [spec for spec in op.inputs if spec.value in self.width]
-        if cost.family == "embedding" and op.tensor("weight") is not None and not split:
-            return self._table(index, op, cost)
+        table = op.tensor("weight") if cost.family == "embedding" else None
+        if table is not None and table.elements >= SPLIT_TABLE and not split:
+            return self._table(index, op, cost, table)
         if not split:
             return self._whole(index, op, cost)
         if cost.family == "attention":
@@ -115,10 +118,8 @@ class _Splitter:
         read = parameters | {spec.value for spec in data} if grouped else parameters
         return self._scaled(op, cost, read, {spec.value for spec in op.outputs})
 
-    def _table(self, index: int, op: Op, cost: Cost) -> Cost:
+    def _table(self, index: int, op: Op, cost: Cost, table: TensorSpec) -> Cost:
         """Rows of the table: a GPU looks up those that it has, and the sum is what all have found."""
-        table = op.tensor("weight")
-        assert table is not None
         self.held.add(table.value)
         self._results(op, 0)
         self.exchange("all-reduce", sum(spec.bytes for spec in op.outputs), index)

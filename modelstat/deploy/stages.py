@@ -12,6 +12,9 @@ from modelstat.deploy.links import Link
 from modelstat.errors import UsageError
 from modelstat.records import Trace
 
+SLACK = 0.02
+"""A cut that sends less is taken where it makes the slowest part slower by no more than this share."""
+
 
 class Stage(msgspec.Struct, frozen=True):
     """Ops ``first`` to ``last`` (both included) on one GPU.
@@ -48,16 +51,25 @@ def stages(trace: Trace, costs: Sequence[Cost], seconds: Sequence[float], count:
         else:
             low = middle
     assert cuts is not None
+    cuts = _cheapest(cuts, seconds, sends, high * (1.0 + SLACK))
     return tuple(_stage(trace, costs, seconds, sends, *ends) for ends in _spread(cuts, seconds, count))
 
 
 def _alive(trace: Trace) -> list[int]:
-    """Bytes that the ops behind each op need of what was computed up to it (B)."""
+    """Bytes that the ops behind each op read of what was computed up to it (B). Python may keep more alive than that."""
+    made: dict[int, int] = {}
+    read: dict[int, int] = {}
+    for index, op in enumerate(trace.ops):
+        read.update((spec.value, index) for spec in op.inputs)
+        for spec in op.outputs:
+            made.setdefault(spec.value, index)
     change = [0] * (len(trace.ops) + 1)
-    for value in trace.values:
-        if value.kind == "activation" and 0 <= value.birth < value.death:
-            change[value.birth] += value.bytes
-            change[min(value.death, len(trace.ops))] -= value.bytes
+    for number, first in made.items():
+        value = trace.values[number]
+        last = len(trace.ops) if value.output else read.get(number, first)
+        if value.kind == "activation" and first < last:
+            change[first] += value.bytes
+            change[last] -= value.bytes
     total, found = 0, []
     for one in change[:-1]:
         total += one
@@ -82,6 +94,21 @@ def _filled(seconds: Sequence[float], sends: Sequence[float], limit: float) -> l
         cuts.append(best)
         start = best + 1
     return cuts
+
+
+def _cheapest(cuts: Sequence[int], seconds: Sequence[float], sends: Sequence[float], limit: float) -> list[int]:
+    """The same number of parts, each cut moved to where least is sent as long as both of its parts stay within the limit (s)."""
+    found = list(cuts)
+    for number in range(len(found) - 1):
+        first = found[number - 1] + 1 if number else 0
+        end = found[number + 1]
+        possible = [
+            index
+            for index in range(first, end)
+            if sum(seconds[first : index + 1]) + sends[index] <= limit and sum(seconds[index + 1 : end + 1]) + sends[end] <= limit
+        ]
+        found[number] = min(possible, key=lambda index, near=found[number]: (sends[index], abs(index - near)), default=found[number])
+    return found
 
 
 def _spread(cuts: Sequence[int], seconds: Sequence[float], count: int) -> list[tuple[int, int]]:

@@ -168,7 +168,7 @@ def test_bounds() -> None:
     assert found.lower_seconds == max(found.compute_seconds, found.memory_seconds, found.comm_seconds)
     assert found.upper_seconds == pytest.approx(compute + memory + comm)
     assert found.bound == "comm"
-    assert parallel(trace, costs, CHIP, Layout(data=4)).bound == "compute"
+    assert parallel(trace, costs, CHIP, Layout(data=4)).bound == "memory", "64 rows are near the ridge; norm, relu and sum tip it"
 
 
 def test_gradients_of_replicas() -> None:
@@ -189,9 +189,8 @@ def test_stages_are_balanced() -> None:
     # Sixteen equal products on four GPUs: four each.
     assert [sum(costs[index].macs > 0 for index in range(part.first, part.last + 1)) for part in parts] == [4, 4, 4, 4]
     assert sum(part.weight_bytes for part in parts) == sum(one.bytes for one in trace.parameters)
-    # What crosses a cut is the result of the sum, or that of the product and the input of the block.
-    assert all(part.sent_bytes in (4 * ROWS * WIDTH, 2 * 4 * ROWS * WIDTH, 4 * ROWS * (WIDTH + HIDDEN)) for part in parts[:-1])
-    assert parts[-1].sent_bytes == 0
+    # Cuts are between blocks, where only the residual crosses.
+    assert [part.sent_bytes for part in parts] == [4 * ROWS * WIDTH] * 3 + [0]
 
 
 def test_a_slow_link_moves_the_cut() -> None:

@@ -61,7 +61,7 @@ def test_every_figure() -> None:
     assert keys == sorted(keys), "fewest GPUs first, then least power"
 
 
-@pytest.mark.parametrize("latency", [0.0005, 0.002, 0.02, 0.2])
+@pytest.mark.parametrize("latency", [0.001, 0.002, 0.02, 0.2])
 def test_no_larger_batch_that_is_in_time_needs_fewer(latency: float) -> None:
     """Brute force over all batches that are tried."""
     from modelstat.deploy.sizing import BATCHES, _sized
@@ -90,12 +90,12 @@ def test_prices_rank() -> None:
 
 
 def test_reasons() -> None:
-    small = msgspec.structs.replace(find("t4"), key="small", name="small", memory_gb=0.01)
+    small = msgspec.structs.replace(find("t4"), key="small", name="small", memory_gb=1e-5)
     slow = msgspec.structs.replace(find("t4"), key="slow", name="slow", fp32=0.001)
     found = size(Series(net), [small, slow], 5000, 0.02, FAST)
     assert not found.ranked
     needs = peak_memory(net(1)).peak_bytes
-    assert found.out[0].reason.startswith(f"does not fit: one sample needs {needs / 1e6:.2f} MB, 10.20 MB are there")
+    assert found.out[0].reason == f"does not fit: one sample needs {needs / 1e3:.2f} kB, 10.20 kB are there"
     assert found.out[1].reason.startswith("too slow: one sample takes")
     bf16 = size(Series(lambda batch: net(batch, "bf16")), [find("v100")], 5000, 0.02, FAST)
     assert bf16.out[0].reason.startswith("no bfloat16 peak")
@@ -119,7 +119,7 @@ def test_a_pass_takes_what_is_predicted(execution: Execution, precision: str) ->
     trace, costs = block(4, precision=precision)
     one = Pass(trace, costs, execution)
     for gpu in all_gpus()[::17]:
-        if gpu.fp32 is not None:
+        if precision in gpu.precisions and gpu.fp32 is not None:
             assert one.seconds(gpu) == predict(trace, costs, gpu, execution).seconds
 
 
