@@ -58,7 +58,8 @@ def _rule(file: str, where: str, given: Any) -> Rule:
     if group is not None and type(group) is not int:
         raise ModelFileError(f"{file}: {where}: a group of {group!r} weights is no whole number")
     try:
-        rule = Rule(*(None if words.get(key) is None else str(words[key]) for key in KEYS[:2]), group)
+        weights, activations = (None if words.get(key) is None else str(words[key]) for key in KEYS[:2])
+        rule = Rule(weights, activations, group)
         rule.check(f"{file}: {where}")
     except ModelstatError as error:
         raise ModelFileError(str(error)) from error

@@ -45,8 +45,6 @@ def planned(trace: Trace, plan: Plan) -> Trace:
     """
     if trace.precision.startswith("amp-"):
         raise UsageError(f"{plan.name}: autocast keeps weights in fp32: use --precision {trace.precision.removeprefix('amp-')} with it")
-    if trace.training:
-        raise UsageError(f"{plan.name}: a precision plan is for inference: leave --training out")
     costs = costs_of(trace)
     rules = _rules(trace, costs, plan)
     weights = _weights(trace, costs, rules)

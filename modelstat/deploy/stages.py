@@ -107,7 +107,7 @@ def _cheapest(cuts: Sequence[int], seconds: Sequence[float], sends: Sequence[flo
             for index in range(first, end)
             if sum(seconds[first : index + 1]) + sends[index] <= limit and sum(seconds[index + 1 : end + 1]) + sends[end] <= limit
         ]
-        found[number] = min(possible, key=lambda index, near=found[number]: (sends[index], abs(index - near)), default=found[number])
+        found[number] = min(possible, key=sends.__getitem__, default=found[number])
     return found
 
 

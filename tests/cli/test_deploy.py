@@ -15,7 +15,7 @@ Run = Callable[..., Any]
 def test_a_range_of_batches(run: Run, small: str) -> None:
     code, out, _ = run(f"{small}:Net", "--input", "3x32x128", "--batch", "1,2,4..16", "--gpu", "v100")
     assert code == 0
-    assert "batch at which each bound holds on V100 PCIe 32GB" in out
+    assert "batch at which each bound holds on Tesla V100 PCIe 32GB" in out
     assert "whole model (Net)" in out
     assert "conv (Conv2d)" in out
     assert "memory: full above batch" in out
@@ -45,6 +45,7 @@ def test_several_gpus(run: Run, small: str) -> None:
     arguments = (f"{small}:Net", "--input", "3x32x128", "--gpu", "h100")
     code, out, _ = run(*arguments, "--tensor-parallel", "2", "--data-parallel", "2")
     assert code == 0
+    out = " ".join(out.split())
     assert "4 x H100 SXM5 80GB: 2-way tensor parallel, 2-way data parallel; 450 GB/s in one direction" in out
     # The 8 x 32 x 128 fp32 result is gathered: half of 131,072 B is sent.
     assert "1 x all-gather (65.54 kB sent by each GPU)" in out
