@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import sys
+from importlib import import_module
 from pathlib import Path
 
 import msgspec
@@ -30,16 +31,12 @@ def read_prices(path: Path) -> Prices:
 
     Raises InputError for a file that cannot be read, a GPU that is not known and a price that is no number of at least 0.
     """
-    if sys.version_info >= (3, 11):
-        import tomllib
-    else:
-        import tomli as tomllib
-
+    toml = import_module("tomllib" if sys.version_info >= (3, 11) else "tomli")
     try:
-        document = tomllib.loads(path.expanduser().read_text(encoding="utf-8"))
+        document = toml.loads(path.expanduser().read_text(encoding="utf-8"))
     except OSError as error:
         raise InputError(f"--prices {path} cannot be read: {error.strerror}") from error
-    except (UnicodeDecodeError, tomllib.TOMLDecodeError) as error:
+    except (UnicodeDecodeError, toml.TOMLDecodeError) as error:
         raise InputError(f"--prices {path} is not TOML: {error}") from error
     unknown = [key for key in document if key not in ("currency", "hourly")]
     table = document.get("hourly")

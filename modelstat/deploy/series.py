@@ -73,7 +73,7 @@ class SizeSeries(Series):
 
     def __init__(self, fetch: Fetch, sizes: Sequence[int]) -> None:
         super().__init__(fetch)
-        wide = sorted({size for size in sizes if size > 1})
+        wide = sorted({size for size in sizes if size > 1}) or [2]
         self._low, self._high = wide[0], wide[-1]
         step = gcd(*(size - self._low for size in wide[1:])) if len(wide) > 1 else 0
         self._step = gcd(step, self._low) if step else 0

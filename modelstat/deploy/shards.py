@@ -151,8 +151,10 @@ class _Splitter:
         """The split axis of a result: as long as that of the inputs, of a concatenation along it as long as all together."""
         width = max(self.width[spec.value] for spec in split)
         dim = op.argument("dim")
-        if op.name == "aten::cat" and type(dim) is int and split[0].shape[dim] == self.width[split[0].value]:
-            return op.outputs[0].shape[dim]
+        first = split[0]
+        along = type(dim) is int and -len(first.shape) <= dim < len(first.shape) and first.shape[dim] == self.width[first.value]
+        if op.name == "aten::cat" and along:
+            return int(op.outputs[0].shape[dim])
         return width
 
     def _needs_all(self, op: Op, split: Sequence[TensorSpec]) -> bool:
@@ -168,15 +170,16 @@ class _Splitter:
         return any(type(axis) is int and -len(spec.shape) <= axis < len(spec.shape) and spec.shape[axis] == width for axis in axes)
 
     def _check_heads(self, op: Op) -> None:
-        query = op.tensor("query") or op.tensor("q")
-        if query is None or len(query.shape) < 4:
+        """Every GPU has whole heads; one of keys and values may be on several GPUs, and is counted as if they shared it."""
+        query, keys = op.tensor("query") or op.tensor("q"), op.tensor("key") or op.tensor("k")
+        if query is None or keys is None or len(query.shape) < 4 or len(keys.shape) < 4:
             return
-        heads = query.shape[-3]
-        if heads % self.gpus:
-            path = self.trace.modules[op.module].path or self.trace.modules[op.module].type
-            divisors = ", ".join(str(size) for size in range(2, heads + 1) if heads % size == 0)
-            way = f"choose from {divisors}" if divisors else "leave it out"
-            raise UsageError(f"--tensor-parallel {self.gpus}: {path} has {heads} heads, which {self.gpus} does not divide: {way}")
+        for heads, what, shared in ((query.shape[-3], "heads", False), (keys.shape[-3], "heads of keys and values", True)):
+            if heads % self.gpus and not (shared and self.gpus % heads == 0):
+                path = self.trace.modules[op.module].path or self.trace.modules[op.module].type
+                divisors = ", ".join(str(size) for size in range(2, heads + 1) if heads % size == 0)
+                way = f"choose from {divisors}" if divisors else "leave it out"
+                raise UsageError(f"--tensor-parallel {self.gpus}: {path} has {heads} {what}, which {self.gpus} does not divide: {way}")
 
     def _scaled(self, op: Op, cost: Cost, read: set[int], written: set[int]) -> Cost:
         """An N-th of the arithmetic, and of the bytes of these values."""

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
+from itertools import accumulate
 
 import msgspec
 
@@ -99,13 +100,14 @@ def _filled(seconds: Sequence[float], sends: Sequence[float], limit: float) -> l
 def _cheapest(cuts: Sequence[int], seconds: Sequence[float], sends: Sequence[float], limit: float) -> list[int]:
     """The same number of parts, each cut moved to where least is sent as long as both of its parts stay within the limit (s)."""
     found = list(cuts)
+    before = list(accumulate(seconds, initial=0.0))
     for number in range(len(found) - 1):
         first = found[number - 1] + 1 if number else 0
         end = found[number + 1]
         possible = [
             index
             for index in range(first, end)
-            if sum(seconds[first : index + 1]) + sends[index] <= limit and sum(seconds[index + 1 : end + 1]) + sends[end] <= limit
+            if before[index + 1] - before[first] + sends[index] <= limit and before[end + 1] - before[index + 1] + sends[end] <= limit
         ]
         found[number] = min(possible, key=sends.__getitem__, default=found[number])
     return found

@@ -26,12 +26,15 @@ COLUMNS = (
     Column("fits", "fits", "fits", "flag"),
 )
 PRICED = ("hour", "million")
+COMFORTABLE = 100
+"""Columns of a terminal that all of them need; a narrower one goes without those of DROP."""
+DROP = ("pass", "joules", "fits")
 
 
-def grid(sizing: Sizing, top: int | None = None) -> Grid:
-    """A row a GPU, the best first."""
-    hidden = {"fits", *(() if sizing.currency is not None else PRICED)}
-    columns = tuple(column for column in COLUMNS if column.name not in hidden or (column.name == "fits" and _unsure(sizing.ranked)))
+def grid(sizing: Sizing, top: int | None = None, *, narrow: bool = False) -> Grid:
+    """A row a GPU, the best first. ``narrow`` leaves the columns of DROP out."""
+    hidden = {"fits", *(() if sizing.currency is not None else PRICED), *(DROP if narrow else ())}
+    columns = tuple(column for column in COLUMNS if column.name not in hidden or (column.name == "fits" and not narrow and _unsure(sizing.ranked)))
     rows = []
     for rank, one in enumerate(sizing.ranked[:top], start=1):
         values = {
@@ -89,7 +92,7 @@ def _table(sizing: Sizing, file: TextIO, top: int | None, width: int | None) -> 
     console.print(lines_text(head, console.width))
     console.print()
     if sizing.ranked:
-        shown = grid(sizing, top)
+        shown = grid(sizing, top, narrow=console.width < COMFORTABLE)
         table = Table(box=None, padding=(0, 1, 0, 0), pad_edge=False, header_style="bold")
         for column in shown.columns:
             text = column.kind == "text"

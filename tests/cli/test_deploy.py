@@ -8,6 +8,9 @@ from pathlib import Path
 from typing import Any
 
 import pytest
+from torch import nn
+
+import modelstat
 
 Run = Callable[..., Any]
 
@@ -39,6 +42,14 @@ def test_a_precision_plan(run: Run, small: str) -> None:
     assert totals["weight_bytes"] == 216 + 8 * 2 + 8 * 4
     assert totals["params"] == 224
     assert totals["flops"] == 1_802_240
+
+
+def test_a_precision_plan_in_python() -> None:
+    found = modelstat.analyze(nn.Linear(128, 64), "128", weights="int4", group=32)
+    # half a byte a weight, 4 B a group of 32, and the bias in fp32
+    assert found.totals.weight_bytes == 128 * 64 // 2 + 4 * 128 * 64 // 32 + 4 * 64
+    with pytest.raises(modelstat.UsageError, match="leave training out"):
+        modelstat.analyze(nn.Linear(128, 64), "128", weights="int8", training="sgd")
 
 
 def test_several_gpus(run: Run, small: str) -> None:

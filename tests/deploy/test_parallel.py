@@ -96,15 +96,16 @@ def test_columns_that_do_not_divide_stay_whole() -> None:
     assert (found.costs, found.collectives, found.split_share) == (costs, (), 0.0)
 
 
-def attention(heads: int) -> Trace:
-    """Attention whose query comes from a product: (2, heads, 8, 16)."""
+def attention(heads: int, shared: int | None = None) -> Trace:
+    """Attention whose query comes from a product, (2, heads, 8, 16), on as many heads of keys and values or on ``shared``."""
     net = Writer(2 * 8, WIDTH)
     made = net.linear(net.input, heads * 16)
     query = net.view(made, 2, heads, 8, 16)
     result = net.value("activation", 2, heads, 8, 16)
     specs: list[TensorSpec] = net.specs
     names = ("query", "key", "value")
-    net.ops.append(Op("modelstat::attention", "default", (specs[query],) * 3, names, (specs[result],)))
+    keys = specs[query] if shared is None else specs[net.value("activation", 2, shared, 8, 16)]
+    net.ops.append(Op("modelstat::attention", "default", (specs[query], keys, keys), names, (specs[result],)))
     return net.trace(result)[0]
 
 
@@ -114,6 +115,10 @@ def test_attention_is_split_by_heads() -> None:
     assert shards(trace, costs, 4).costs[-1].macs == costs[-1].macs // 4
     with pytest.raises(UsageError, match="--tensor-parallel 8: Net has 12 heads, which 8 does not divide: choose from 2, 3, 4, 6, 12"):
         shards(trace, costs, 8)
+    grouped = attention(12, 3)
+    assert shards(grouped, costs_of(grouped), 6).costs[-1].macs == costs_of(grouped)[-1].macs // 6, "two GPUs share a head of keys"
+    with pytest.raises(UsageError, match="Net has 3 heads of keys and values, which 4 does not divide: choose from 3"):
+        shards(grouped, costs_of(grouped), 4)
 
 
 @pytest.mark.parametrize(
@@ -141,7 +146,8 @@ def test_rings(kind: Kind, sent: float) -> None:
 def test_links(name: str, rate: float, source: str) -> None:
     found = link(find(name))
     assert found is not None
-    assert (found.bytes_per_second, found.source) == (pytest.approx(rate), source)
+    assert found.bytes_per_second == pytest.approx(rate)
+    assert found.source == source
     assert found.hop_seconds == HOP_SECONDS["PCIe" if "PCIe" in source else "interconnect"]
 
 

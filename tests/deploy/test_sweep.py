@@ -76,6 +76,14 @@ def test_what_is_no_polynomial_is_walked() -> None:
         assert series.at(size) == walk.at(size)
 
 
+@pytest.mark.parametrize("given", [[1], [8], [1, 8, 16, 32]])
+def test_few_sizes_are_walked(given: list[int]) -> None:
+    walk = walker(Rounded(), 4, batch=2)
+    series = SizeSeries(walk.at, given)
+    assert [series.at(size).inputs[0].shape for size in given] == [(2, size, 4) for size in given]
+    assert walk.walks == len(given)
+
+
 def test_batches_follow_from_two_walks() -> None:
     walk = walker(nn.Linear(4, 4), 4)
     series = BatchSeries(walk.at)
