@@ -33,8 +33,10 @@ DROP = ("pass", "joules", "fits")
 
 def grid(sizing: Sizing, top: int | None = None, *, narrow: bool = False) -> Grid:
     """A row a GPU, the best first. ``narrow`` leaves the columns of DROP out."""
-    hidden = {"fits", *(() if sizing.currency is not None else PRICED), *(DROP if narrow else ())}
-    columns = tuple(column for column in COLUMNS if column.name not in hidden or (column.name == "fits" and not narrow and _unsure(sizing.ranked)))
+    hidden = {*(() if sizing.currency is not None else PRICED), *(DROP if narrow else ())}
+    if not _unsure(sizing.ranked):
+        hidden.add("fits")
+    columns = tuple(column for column in COLUMNS if column.name not in hidden)
     rows = []
     for rank, one in enumerate(sizing.ranked[:top], start=1):
         values = {
