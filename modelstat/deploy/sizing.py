@@ -189,7 +189,9 @@ def _sized(gpu: Gpu, batch: int, seconds: float, qps: float, prices: Prices | No
 def _rank(one: Sized) -> tuple[float, ...]:
     unknown = float("inf")
     power = unknown if one.power_watts is None else one.power_watts
-    return (unknown if one.cost_per_hour is None else one.cost_per_hour, one.gpus, power, one.latency_seconds)
+    # Three boards at 0.60 and one at 1.80 cost the same: rounding off binary fractions lets the number of GPUs decide.
+    cost = unknown if one.cost_per_hour is None else round(one.cost_per_hour, 9)
+    return (cost, one.gpus, power, one.latency_seconds)
 
 
 def _short(reason: str) -> str:
