@@ -14,8 +14,9 @@ from typing import TYPE_CHECKING, Any
 
 if TYPE_CHECKING:
     from modelstat.analysis import Analysis
-    from modelstat.api import analyze, formula, size, stat, sweep
+    from modelstat.api import analyze, compare, formula, size, stat, swap, sweep
     from modelstat.errors import (
+        BudgetError,
         BuildError,
         ClusterError,
         CostError,
@@ -28,19 +29,23 @@ if TYPE_CHECKING:
         OutputError,
         SourceError,
         StrictError,
+        SwapError,
         TraceError,
         UnknownGpuError,
         UnknownModelError,
         UsageError,
     )
+    from modelstat.report.compare import Comparison
     from modelstat.sweeping.sweep import Sweep
 
 __version__ = "0.1.0"
 
 __all__ = [
     "Analysis",
+    "BudgetError",
     "BuildError",
     "ClusterError",
+    "Comparison",
     "CostError",
     "GpuDefinitionError",
     "InputError",
@@ -51,6 +56,7 @@ __all__ = [
     "OutputError",
     "SourceError",
     "StrictError",
+    "SwapError",
     "Sweep",
     "TraceError",
     "UnknownGpuError",
@@ -58,15 +64,20 @@ __all__ = [
     "UsageError",
     "__version__",
     "analyze",
+    "compare",
     "formula",
     "size",
     "stat",
+    "swap",
     "sweep",
 ]
 
-_HOMES = {"Analysis": "modelstat.analysis", "Sweep": "modelstat.sweeping.sweep"} | dict.fromkeys(
-    ("analyze", "formula", "size", "stat", "sweep"), "modelstat.api"
-)
+_HOMES = {
+    "Analysis": "modelstat.analysis",
+    "Comparison": "modelstat.report.compare",
+    "Sweep": "modelstat.sweeping.sweep",
+    **dict.fromkeys(("analyze", "compare", "formula", "size", "stat", "swap", "sweep"), "modelstat.api"),
+}
 
 
 def __getattr__(name: str) -> Any:

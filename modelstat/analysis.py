@@ -4,7 +4,6 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from functools import cached_property
-from html import escape
 from io import StringIO
 from typing import TYPE_CHECKING, Any
 
@@ -21,7 +20,6 @@ from modelstat.predict.roofline import Roofline, roofline
 from modelstat.records import Trace
 from modelstat.report.columns import MODULE_COLUMNS
 from modelstat.report.document import Document, Level, Totals, build
-from modelstat.report.grid import formatted
 from modelstat.report.layers import layer_grid
 from modelstat.report.options import Options
 from modelstat.report.rows import LayerRow
@@ -189,13 +187,8 @@ class Analysis:
 
     def _repr_html_(self) -> str:
         """The rows as an HTML table, for a notebook."""
-        from modelstat.report.tabular import grid_of
+        from modelstat.report.tabular import render
 
-        grid = grid_of([self.document])
-        head = "".join(f"<th>{escape(column.header)}</th>" for column in grid.columns)
-        body = "".join(
-            "<tr>" + "".join(f"<td>{escape(formatted(*pair))}</td>" for pair in zip(grid.columns, row.values, strict=True)) + "</tr>"
-            for row in grid.rows
-        )
-        table = f"<table><thead><tr>{head}</tr></thead><tbody>{body}</tbody></table>"
-        return f"{table}<p>{escape(grid.caption)}</p>"
+        file = StringIO()
+        render([self.document], "html", file)
+        return file.getvalue()

@@ -6,6 +6,8 @@ import sys
 from collections.abc import Callable, Mapping, Sequence
 from typing import TYPE_CHECKING, Any, TextIO
 
+import msgspec
+
 from modelstat.cost.user import formula
 from modelstat.errors import InputError, UsageError
 from modelstat.memory.optimizer import check_optimizer
@@ -22,11 +24,12 @@ if TYPE_CHECKING:
     from modelstat.hardware.gpu import Gpu
     from modelstat.predict.measured import Row as MeasuredRow
     from modelstat.records import Trace
+    from modelstat.report.compare import Comparison
     from modelstat.sources import Source
     from modelstat.sources.source import Built
     from modelstat.sweeping.sweep import Sweep
 
-__all__ = ["analyze", "formula", "size", "stat", "sweep", "trace_spec"]
+__all__ = ["analyze", "compare", "formula", "size", "stat", "swap", "sweep", "trace_source", "trace_spec"]
 
 
 def analyze(
@@ -87,8 +90,7 @@ def analyze(
     if training is not None:
         check_optimizer(training)
     if isinstance(model, str):
-        if inputs is not None and not isinstance(inputs, str):
-            raise InputError(f"{model}: inputs of a model spec are given by shape, such as '3x224x224'")
+        inputs = _spec_inputs(model, inputs)
         if kwargs:
             raise InputError(f"{model}: keyword arguments of a model spec are given in inputs, such as 'mask=128:bool'")
         trace = trace_spec(model, inputs, batch, precision, channels_last=execution.walks_channels_last)
@@ -105,6 +107,63 @@ def analyze(
     analysis = Analysis.from_trace(trace, gpus, training=both, execution=execution, measured=ratio)
     analysis.require_peak()
     return analysis
+
+
+def compare(
+    *models: nn.Module | str | Analysis,
+    inputs: Any = None,
+    batch: int | Sequence[int | None] | None = None,
+    precision: str | Sequence[str | None] | None = None,
+    gpu: str | Gpu | Sequence[str | Gpu] | None = None,
+    mode: str = "eager",
+    host: str | float = "typical",
+    channels_last: bool = False,
+    cuda_graph: bool = False,
+    eval_mode: bool = False,
+    cache: bool = True,
+    progress: Callable[[int], None] | None = None,
+) -> Comparison:
+    """Models against each other, at each batch and precision, on each GPU. Each model is traced once for each batch and precision.
+
+    Args:
+        models: at least two of: a spec as on the command line, an nn.Module, an Analysis, and the path of a saved report (``old.json``).
+        inputs: as for :func:`analyze`, the same for all; each spec's own by default. An nn.Module needs it.
+        batch: one batch or several. Of a saved report, those that it holds.
+        precision: as for :func:`analyze`, one or several.
+        gpu: as for :func:`analyze`; by default the GPUs that the saved reports and analyses among the models hold.
+        mode: as for :func:`analyze`, like the three that follow.
+        host: what issues the ops.
+        channels_last: images with their channels innermost.
+        cuda_graph: one launch for all kernels.
+        eval_mode: put a model that its file returns in training mode into eval.
+        cache: read traces that are there already, and keep new ones.
+        progress: told the number of ops while a model is walked.
+
+    Raises UsageError for fewer than two models and for what a saved report does not hold, InputError for a file that is no report, and
+    what :func:`analyze` raises. Among several GPUs or models a missing peak is a row without times.
+    """
+    from modelstat.predict.execution import parse_execution
+    from modelstat.report.compare import Comparison
+    from modelstat.report.compare_gather import gather
+
+    execution = parse_execution(mode, str(host), channels_last=channels_last, cuda_graph=cuda_graph)
+
+    last = execution.walks_channels_last
+
+    def trace(model: Any, size: int | None, kind: str | None) -> Trace:
+        if isinstance(model, str):
+            shape = _spec_inputs(model, inputs)
+            return trace_spec(model, shape, size, kind, eval_mode=eval_mode, channels_last=last, cache=cache, progress=progress)
+        return _trace_module(model, inputs, None, kind, size, channels_last=last)
+
+    return Comparison(gather(models, _several(batch), _several(precision), _gpus(gpu), execution, trace))
+
+
+def _spec_inputs(model: str, inputs: Any) -> str | None:
+    """The inputs of a model that is named by a spec. Raises InputError for tensors."""
+    if inputs is not None and not isinstance(inputs, str):
+        raise InputError(f"{model}: inputs of a model spec are given by shape, such as '3x224x224'")
+    return inputs
 
 
 def stat(
@@ -271,6 +330,53 @@ def size(
     return sizing.size(BatchSeries(walk), gpus, qps, latency, execution, prices=priced, change=change)
 
 
+def swap(
+    model: nn.Module,
+    *rules: str,
+    where: str | Sequence[str] | None = None,
+    skip_stem: bool = False,
+    kernel: int | str | Sequence[int | str] | None = None,
+    min_channels: int | None = None,
+    inputs: Any = None,
+    kwargs: Mapping[str, Any] | None = None,
+) -> nn.Module:
+    """A copy of a model with some of its layers swapped; the model itself stays as it was. The copy can be trained as it is.
+
+    Args:
+        model: an nn.Module, with weights or on the meta device.
+        rules: what to swap, one after another: ``"conv=ghost"``, ``"conv=ghost(ratio=2,kernel=3)"``, ``"act=relu"``, ...
+        where: globs on module paths (``"layer3.*"``); each takes what is below too.
+        skip_stem: leave out the first layer that runs.
+        kernel: take only convolutions of this size, or of one of these: 3, ``"1x7"``.
+        min_channels: take only layers with at least as many channels (features), on both sides.
+        inputs: as for :func:`analyze`. Which layer follows which is then known from a run on them, else from torch.fx, which cannot follow
+            every forward.
+        kwargs: keyword arguments of the forward.
+
+    Raises SwapError for a rule that does not exist, a selection that matches nothing or that no layer takes, and where the order of layers
+    is needed and torch.fx does not find it.
+    """
+    from modelstat.rewrite.plan import plans
+    from modelstat.rewrite.selection import from_mapping
+
+    if not rules:
+        raise UsageError("swap() needs a rule, such as 'conv=ghost'")
+    fields = {"where": _listed(where), "skip_stem": skip_stem, "kernel": _listed(kernel), "min_channels": min_channels}
+    wanted = plans(rules, from_mapping(fields))
+    from modelstat.rewrite.flow import TraceFlow
+    from modelstat.rewrite.graph import GraphFlow
+    from modelstat.rewrite.source import apply
+    from modelstat.trace.capture import capture
+    from modelstat.trace.copies import own_copy
+
+    given = None if inputs is None and not kwargs else _inputs(model, inputs, kwargs, None)[:2]
+    return apply(own_copy(model), wanted, lambda each: TraceFlow(capture(each, *given)) if given else GraphFlow(each))[0]
+
+
+def _listed(given: Any) -> list[Any]:
+    return [] if given is None else [given] if isinstance(given, (str, int)) else list(given)
+
+
 def _several(given: Any) -> tuple[Any, ...]:
     """One value, a sequence of them without repetitions, or (None,) for nothing."""
     several = (given,) if given is None or isinstance(given, (str, int)) else tuple(given)
@@ -288,15 +394,34 @@ def trace_spec(
     channels_last: bool = False,
     cache: bool = True,
     progress: Callable[[int], None] | None = None,
+    folder: Path | None = None,
 ) -> Trace:
     """The trace of a model spec, from the cache if it is there: then torch is not imported.
 
     ``inputs``, ``batch`` and ``precision`` are as on the command line; ``eval_mode`` puts a model that its file returns in training
     mode into eval; ``training`` walks the model forward and back, in training mode; ``channels_last`` on images whose channels are
-    innermost; ``progress`` is told the number of ops while a model is walked.
+    innermost; ``progress`` is told the number of ops while a model is walked; a file that the spec names is relative to ``folder``
+    (default: the working directory).
     Raises SourceError, InputError, UsageError or TraceError.
     """
-    source = parse(spec)
+    source = parse(spec, folder)
+    how = {"eval_mode": eval_mode, "training": training, "channels_last": channels_last}
+    return trace_source(source, inputs, batch, precision, **how, cache=cache, progress=progress)
+
+
+def trace_source(
+    source: Source,
+    inputs: str | None = None,
+    batch: int | None = None,
+    precision: str | None = None,
+    *,
+    eval_mode: bool = False,
+    training: bool = False,
+    channels_last: bool = False,
+    cache: bool = True,
+    progress: Callable[[int], None] | None = None,
+) -> Trace:
+    """The trace of what a source builds, as :func:`trace_spec`."""
     precision = precision or source.precision
     key = trace_key(source, inputs, batch, precision, channels_last)
     key |= {name: True for name, asked in (("eval", eval_mode), ("training", training)) if asked}
@@ -329,6 +454,8 @@ def trace_spec(
             training=training,
             channels_last=channels_last,
         )
+        if built.swaps:
+            trace = msgspec.structs.replace(trace, swaps=built.swaps)
         if store is not None and not _has_user_formula(trace):
             store.put(key, trace)
     return trace

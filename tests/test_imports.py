@@ -13,7 +13,9 @@ import modelstat
 
 PACKAGE = Path(modelstat.__file__).parent
 MAY_IMPORT_TORCH = {"sources", "trace", "rewrite", "measure"}
-TORCH_FREE_INSIDE = {"trace/batches.py", "trace/cache.py", "trace/__init__.py", "sources/__init__.py", "sources/source.py"}
+TORCH_FREE_INSIDE = {"trace/batches.py", "trace/cache.py", "trace/__init__.py", "sources/__init__.py", "sources/source.py"} | {
+    f"rewrite/{name}.py" for name in ("__init__", "flow", "plan", "registry", "selection", "source", "stages", "text")
+} | {file.relative_to(PACKAGE).as_posix() for file in (PACKAGE / "rewrite" / "rules").glob("*.py")}
 """Files of those packages that the cached path imports: they may import torch inside a function, never at the top."""
 TORCH = {"torch", "torchvision", "timm", "transformers", "fvcore"}
 
@@ -66,6 +68,13 @@ TORCH_FREE = [
     "modelstat.deploy.sizing",
     "modelstat.analysis",
     "modelstat.api",
+    "modelstat.budget.check",
+    "modelstat.budget.file",
+    "modelstat.report.compare",
+    "modelstat.swapping",
+    "modelstat.cli.swap",
+    "modelstat.rewrite.registry",
+    "modelstat.rewrite.source",
     "modelstat.sources",
     "modelstat.trace.cache",
 ]

@@ -92,7 +92,7 @@ def analyze(
         sort: Sort by a column, largest first.
         top: The N heaviest modules, by --sort or else by time.
         filter: Rows whose path matches, such as "layer4.*".
-        format: table, json, csv, markdown, latex or torchstat.
+        format: table, json, csv, tsv, markdown, latex, html, torchstat.
         output: Write to a file, whole or not at all.
         wide: All columns at full width.
         traceback: Show where an error came from.

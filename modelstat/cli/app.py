@@ -12,12 +12,24 @@ from cyclopts import App, Group, Parameter
 from modelstat import __version__
 from modelstat.cli.analyze import analyze
 from modelstat.cli.cache import cache
+from modelstat.cli.check import check
+from modelstat.cli.compare import compare
 from modelstat.cli.gpus import gpus
 from modelstat.cli.query import query
 from modelstat.cli.size import size
+from modelstat.cli.swap import swap
 from modelstat.cli.sweep import sweep
 
-COMMANDS: dict[str, Callable[..., object]] = {"gpus": gpus, "cache": cache, "sweep": sweep, "query": query, "size": size}
+COMMANDS: dict[str, Callable[..., object]] = {
+    "gpus": gpus,
+    "cache": cache,
+    "sweep": sweep,
+    "query": query,
+    "compare": compare,
+    "check": check,
+    "swap": swap,
+    "size": size,
+}
 """What is a command, not a model: a model of that name is written with its origin (``timm:gpus``)."""
 
 HELP = "What every layer of a PyTorch model costs, and what sets its time on a GPU, without weights and without a GPU."

@@ -7,10 +7,9 @@ from collections.abc import Sequence
 from modelstat.cost.record import Cost
 from modelstat.hardware.gpu import Gpu
 from modelstat.predict.execution import GRAPH_KERNEL_SECONDS, Execution
-from modelstat.predict.fusion import fuse, library_call
 from modelstat.predict.kernels.constants import constants
 from modelstat.predict.kernels.dispatch import Call, call, call_time
-from modelstat.predict.layout import channels_last
+from modelstat.predict.launch import launches
 from modelstat.predict.queue import simulate
 from modelstat.records import Trace
 
@@ -23,22 +22,11 @@ class Pass:
         self._slots: dict[Call, int] = {}
         self._order: list[tuple[int, float]] = []
         """For each kernel its number among the distinct ones (-1: it runs none), and the factor on its time."""
-        natural, compiled = trace, self.execution.mode == "compile"
-        if trace.layout == "natural" and (self.execution.channels_last or compiled):
-            trace = channels_last(trace, tuple(cost.family for cost in costs))
-        tf32 = trace.precision == "tf32"
-        if not compiled:
-            for op, cost in zip(trace.ops, costs, strict=True):
-                self._add(None if op.view else call(op, cost, tf32=tf32))
-            return
         faster = constants("execution", "compile")["generated"]
-        for kernel in fuse(trace, costs):
-            generated = kernel.cost.unit != "matmul" and kernel.cost.known != "unknown"
-            op = natural.ops[kernel.lead] if generated else library_call(trace.ops[kernel.lead])
-            self._add(call(op, kernel.cost, tf32=tf32), faster if generated else 1.0)
-
-    def _add(self, given: Call | None, factor: float = 1.0) -> None:
-        self._order.append((-1 if given is None else self._slots.setdefault(given, len(self._slots)), factor))
+        for kernel, op, generated in launches(trace, costs, self.execution):
+            given = None if op.view else call(op, kernel.cost, tf32=trace.precision == "tf32")
+            slot = -1 if given is None else self._slots.setdefault(given, len(self._slots))
+            self._order.append((slot, faster if generated else 1.0))
 
     def seconds(self, gpu: Gpu) -> float:
         """Time of one pass of the whole batch (s). Raises MissingPeakError."""

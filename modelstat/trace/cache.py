@@ -167,7 +167,7 @@ def _version(distribution: str) -> str:
 def _code_state() -> list[tuple[str, int, int]]:
     """Name, size (B) and time of change (ns) of the files that make a trace: versions do not tell an edited checkout apart."""
     package = Path(__file__).parents[1]
-    files = [package / "records.py", *sorted((package / "trace").glob("*.py")), *sorted((package / "sources").glob("*.py"))]
+    files = [package / "records.py", *(file for name in ("trace", "sources", "rewrite") for file in sorted((package / name).rglob("*.py")))]
     return [(file.name, stat.st_size, stat.st_mtime_ns) for file in files for stat in (file.stat(),)]
 
 

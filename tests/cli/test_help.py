@@ -26,15 +26,25 @@ def test_every_option_is_one_line(run: Run, monkeypatch: pytest.MonkeyPatch, wid
     rows = [line.strip("│ ") for line in out.splitlines() if line.startswith("│")]
     names = [row.split()[0] for row in rows]
     assert [name for name in names if name.startswith("--")] == OPTIONS
-    assert names == ["*", *OPTIONS[:-2], "cache", "gpus", "query", "size", "sweep", *OPTIONS[-2:]]  # nothing else: no second line anywhere
+    commands = ["cache", "check", "compare", "gpus", "query", "size", "swap", "sweep"]
+    assert names == ["*", *OPTIONS[:-2], *commands, *OPTIONS[-2:]]  # nothing else: no second line anywhere
     assert all(len(line) <= width for line in out.splitlines())
 
 
-@pytest.mark.parametrize("command", ["gpus", "cache", "query", "size", "sweep"])
+@pytest.mark.parametrize("command", ["gpus", "cache", "query", "size", "swap", "sweep", "compare", "check"])
 def test_subcommands_have_help(run: Run, command: str) -> None:
     code, out, _ = run(command, "--help")
     assert code == 0
     assert f"modelstat {command}" in out
+
+
+@pytest.mark.parametrize("command", ["compare", "check"])
+def test_options_of_subcommands_are_one_line_each(run: Run, monkeypatch: pytest.MonkeyPatch, command: str) -> None:
+    monkeypatch.setenv("COLUMNS", "80")
+    rows = [line.strip("│ ") for line in run(command, "--help").out.splitlines() if line.startswith("│")]
+    names = [row.split()[0] for row in rows]
+    assert all(name.startswith("--") for name in names[1:])
+    assert len(set(names)) == len(names)
 
 
 def test_no_arguments_prints_the_help(run: Run) -> None:
