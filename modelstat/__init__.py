@@ -14,7 +14,7 @@ from typing import TYPE_CHECKING, Any
 
 if TYPE_CHECKING:
     from modelstat.analysis import Analysis
-    from modelstat.api import analyze, compare, formula, stat, swap, sweep
+    from modelstat.api import analyze, compare, formula, size, stat, swap, sweep
     from modelstat.errors import (
         BudgetError,
         BuildError,
@@ -70,6 +70,7 @@ __all__ = [
     "compare",
     "formula",
     "serve",
+    "size",
     "stat",
     "swap",
     "sweep",
@@ -80,7 +81,7 @@ _HOMES = {
     "Comparison": "modelstat.report.compare",
     "Sweep": "modelstat.sweeping.sweep",
     "serve": "modelstat.serving.serve",
-    **dict.fromkeys(("analyze", "compare", "formula", "stat", "swap", "sweep"), "modelstat.api"),
+    **dict.fromkeys(("analyze", "compare", "formula", "size", "stat", "swap", "sweep"), "modelstat.api"),
 }
 
 

@@ -16,8 +16,9 @@ ITEM_BYTES: dict[str, float] = {
     "float8_e5m2fnuz": 1, "float8_e8m0fnu": 1, "float4_e2m1fn_x2": 1, "complex128": 16, "complex64": 8, "complex32": 4,
     "int64": 8, "int32": 4, "int16": 2, "int8": 1, "uint8": 1, "uint16": 2, "uint32": 4, "uint64": 8, "bool": 1,
     "qint8": 1, "quint8": 1, "qint32": 4, "quint4x2": 0.5, "quint2x4": 0.25, "bits8": 1, "bits16": 2,
+    "int4": 0.5, "nf4": 0.5,
 }  # fmt: skip
-"""Bytes of one element of each torch dtype, by the dtype's name without ``torch.``."""
+"""Bytes of one element of each torch dtype, by the dtype's name without ``torch.``, and of the 4-bit weights of a precision plan."""
 
 
 class TensorSpec(msgspec.Struct, frozen=True, array_like=True):

@@ -13,7 +13,7 @@ import modelstat
 
 PACKAGE = Path(modelstat.__file__).parent
 MAY_IMPORT_TORCH = {"sources", "trace", "rewrite", "measure"}
-TORCH_FREE_INSIDE = {"trace/cache.py", "trace/__init__.py", "sources/__init__.py", "sources/source.py"} | {
+TORCH_FREE_INSIDE = {"trace/batches.py", "trace/cache.py", "trace/__init__.py", "sources/__init__.py", "sources/source.py"} | {
     f"rewrite/{name}.py" for name in ("__init__", "flow", "plan", "registry", "selection", "source", "stages", "text")
 } | {file.relative_to(PACKAGE).as_posix() for file in (PACKAGE / "rewrite" / "rules").glob("*.py")}
 """Files of those packages that the cached path imports: they may import torch inside a function, never at the top."""
@@ -64,6 +64,9 @@ TORCH_FREE = [
     "modelstat.hardware.database",
     "modelstat.predict.roofline",
     "modelstat.report.document",
+    "modelstat.deploy.crossings",
+    "modelstat.deploy.parallel",
+    "modelstat.deploy.sizing",
     "modelstat.analysis",
     "modelstat.api",
     "modelstat.walking",

@@ -20,7 +20,7 @@ ERRORS = [
 
 def test_all_is_exactly_this() -> None:
     classes = ["Analysis", *sorted([*ERRORS, "Comparison", "Sweep"])]
-    assert modelstat.__all__ == [*classes, "__version__", "analyze", "compare", "formula", "serve", "stat", "swap", "sweep"]
+    assert modelstat.__all__ == [*classes, "__version__", "analyze", "compare", "formula", "serve", "size", "stat", "swap", "sweep"]
 
 
 def test_every_error_class_is_public() -> None:
@@ -37,6 +37,7 @@ def test_every_error_class_is_public() -> None:
         ("Comparison", "modelstat.report.compare"),
         ("Sweep", "modelstat.sweeping.sweep"),
         ("analyze", "modelstat.api"),
+        ("size", "modelstat.api"),
         ("compare", "modelstat.api"),
         ("stat", "modelstat.api"),
         ("swap", "modelstat.api"),

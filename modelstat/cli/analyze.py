@@ -3,9 +3,11 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
+from functools import partial
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Literal
 
+from modelstat.cli import parallel, ranges
 from modelstat.cli.crosscheck import check_format, second_opinion
 from modelstat.cli.drawings import Drawings
 from modelstat.cli.lists import batches, precisions, words
@@ -27,8 +29,13 @@ def analyze(
     *,
     input: Annotated[str | None, option(WHAT, "SHAPE")] = None,
     batch: Annotated[list[str] | None, option(WHAT, "N")] = None,
+    sweep: Annotated[str | None, option(WHAT, "X=RANGE")] = None,
     precision: Annotated[list[str] | None, option(WHAT, "P")] = None,
     gpu: Annotated[list[str] | None, option(WHAT, "NAME")] = None,
+    weights: Annotated[str | None, option(WHAT, "P")] = None,
+    activations: Annotated[str | None, option(WHAT, "P")] = None,
+    group: Annotated[int | None, option(WHAT, "N")] = None,
+    plan: Annotated[str | None, option(WHAT, "FILE")] = None,
     eval: Annotated[bool, option(WHAT)] = False,
     causal: Annotated[Literal["full", "half"], option(WHAT, "HOW")] = "full",
     training: Annotated[Literal["sgd", "momentum", "adam"] | None, option(WHAT, "OPT")] = None,
@@ -41,6 +48,9 @@ def analyze(
     context: Annotated[int | None, option(LANGUAGE, "N")] = None,
     generate: Annotated[int | None, option(LANGUAGE, "N")] = None,
     kv_cache: Annotated[str | None, option(LANGUAGE, "FORMAT")] = None,
+    tensor_parallel: Annotated[int, option(RUN, "N")] = 1,
+    pipeline: Annotated[int, option(RUN, "N")] = 1,
+    data_parallel: Annotated[int, option(RUN, "N")] = 1,
     mode: Annotated[Mode, option(RUN, "MODE")] = "eager",
     cuda_graph: Annotated[bool, option(RUN)] = False,
     channels_last: Annotated[bool, option(RUN)] = False,
@@ -67,9 +77,14 @@ def analyze(
     Args:
         model: resnet50, timm:NAME, model.py:build or model.yaml.
         input: One sample: 3x224x224, or ids=128:int64,mask=128:bool.
-        batch: Batch sizes, 1 by default; 1,8,64 gives three reports.
+        batch: Batch sizes: 1 (the default), several as 1,8,64 or 1..512.
+        sweep: A length by name: seq=128..4096 with --input ids=seq:int64.
         precision: fp32, tf32, fp16, bf16, amp-fp16, amp-bf16; several too.
         gpu: v100,t4 or "2070 super,clock=1815MHz" (see modelstat gpus).
+        weights: Quantised weights: int8, int4, fp8 or nf4.
+        activations: int8 or fp8 activations beside quantised weights.
+        group: Weights that share a scale: 128 for int4, 64 for nf4.
+        plan: YAML with weights and activations layer by layer.
         eval: Put a model of a file that is in training mode into eval.
         causal: Causal attention: full (the default) or half, as it runs.
         training: Add a training step: sgd, momentum or adam.
@@ -82,6 +97,9 @@ def analyze(
         context: Tokens in the cache before a decode, 2048 by default.
         generate: Tokens that serve writes, 256 by default.
         kv_cache: fp8 or int8: keys and values kept in one byte each.
+        tensor_parallel: Split every layer over N GPUs.
+        pipeline: Split the layers into N stages, a GPU each.
+        data_parallel: N replicas, each with the batch.
         mode: eager (the default) or compile: kernels fused.
         cuda_graph: One launch for all kernels: no host cost per op.
         channels_last: Images with their channels innermost.
@@ -103,37 +121,62 @@ def analyze(
         plot_theme: light (the default), dark or paper.
         traceback: Show where an error came from.
     """
+    import msgspec
+
     from modelstat.analysis import Analysis
     from modelstat.api import trace_spec
     from modelstat.cli.output import Output
     from modelstat.cli.progress import TraceProgress
+    from modelstat.deploy.plan import make_plan
+    from modelstat.deploy.quantized import planned
+    from modelstat.errors import UsageError
     from modelstat.hardware.database import resolve
     from modelstat.report.options import Options
 
     del traceback  # modelstat.cli.entry looks for it, so that it also works where parsing fails
     # Whatever can be wrong without a model is found out before the model is traced.
     gpus = resolve(gpu or ())
-    runs = [(each, size) for each in precisions(precision or ()) for size in batches(batch or ())]
+    sizes = batches(batch or ())
+    swept = ranges.parse(sweep, model, input, sizes, {
+        "--training": bool(training), "--crosscheck": crosscheck, "--duration": duration, "--measured": measured is not None,
+    })  # fmt: skip
+    fixed = sizes[0] if swept else None
+    sizes = list(swept.sizes) if swept else sizes
+    runs = [(each, size) for each in precisions(precision or ()) for size in sizes]
+    turning = format == "table" and bool(gpus) and len(sizes) > ranges.FEW
+    several = parallel.layout(tensor_parallel, pipeline, data_parallel, gpus, format)
+    precision_plan = make_plan(weights, activations, group, plan)
+    if precision_plan is not None and (training or crosscheck):
+        raise UsageError(f"--{'training' if training else 'crosscheck'} and a precision plan do not go together: leave one of them out")
     options = Options(tuple(words(columns or ())), depth, level, sort, top, filter, wide)
     running = execution(
         mode, host, measured, cuda_graph=cuda_graph, channels_last=channels_last, timed=bool(gpus), runs=len(runs)
     )
     if crosscheck:
         check_format(format)
-    check(options, format, timed=bool(gpus), several=len(runs) * max(1, len(gpus)) > 1, duration=duration)
+    compared = msgspec.structs.replace(options, depth=None) if turning else options
+    check(compared, format, timed=bool(gpus), several=len(runs) * max(1, len(gpus)) > 1, duration=duration)
     drawings = Drawings(html, plot, plot_kind, plot_theme, roofline=roofline)
-    sizes, kinds = (len({run[position] for run in runs}) for position in (1, 0))
-    drawings.check(gpus=len(gpus), batches=sizes, precisions=kinds, form=format, crosscheck=crosscheck, output=output)
+    drawings.check(
+        gpus=len(gpus), batches=len({size for _, size in runs}), precisions=len({each for each, _ in runs}), form=format,
+        crosscheck=crosscheck, output=output,
+    )  # fmt: skip
     language = asked(phase, prompt, context, generate, kv_cache)
     if language is not None:
         language.check({
             "--input": input is not None, "--training": training is not None, "--crosscheck": crosscheck, "--duration": duration,
-            "--channels-last": channels_last,
+            "--channels-last": channels_last, "--sweep": sweep is not None,
         })  # fmt: skip
         if language.serves:
             drawn = {"--html": html is not None, "--plot": plot is not None, "--roofline": roofline}
-            others = {"--measured": measured is not None, "--causal": causal != "full", "--strict": strict, **drawn}
+            apart = {"--weights": weights is not None, "--activations": activations is not None, "--plan": plan is not None}
+            split = {"--tensor-parallel": tensor_parallel > 1, "--pipeline": pipeline > 1, "--data-parallel": data_parallel > 1}
+            others = {"--measured": measured is not None, "--causal": causal != "full", "--strict": strict, **drawn, **apart, **split}
             language.check_report(format, options, level, others)
+
+    def change(trace: Trace) -> Trace:
+        return planned(trace, precision_plan) if precision_plan else trace
+
     with Output(output) as out, drawings:
         if language is not None and language.serves:
             return language.serve(model, gpus, running, runs, format, out, cache=not no_cache)
@@ -141,15 +184,21 @@ def analyze(
 
             def traced(precision: str | None, size: int | None, both_ways: bool) -> Trace:
                 last = running.walks_channels_last and not both_ways
+                spec, given, samples = model, input, size
+                if swept and size:
+                    spec, given, samples = swept.put(model, size), swept.put(input, size) if input else None, fixed
                 with progress.run():
                     if language is not None:
                         return language.trace(model, size, precision, cache=not no_cache, progress=progress)
-                    return trace_spec(
-                        model, input, size, precision, eval_mode=eval, training=both_ways, channels_last=last, cache=not no_cache,
+                    found = trace_spec(
+                        spec, given, samples, precision, eval_mode=eval, training=both_ways, channels_last=last, cache=not no_cache,
                         progress=progress,
                     )  # fmt: skip
+                return msgspec.structs.replace(found, model=model) if swept else found
 
-            traces = [traced(each, size, False) for each, size in runs]
+            lengths = [size for size in sizes if size is not None]
+            walks = [(each, ranges.series(lengths, swept, partial(traced, each, both_ways=False))) for each in precisions(precision or ())]
+            traces = [change(each.at(size) if size else traced(name, size, False)) for name, each in walks for size in sizes]
             steps = [(traced(each, size, True), training) if training else None for each, size in runs]
         if crosscheck:
             return second_opinion(model, input, [size for _, size in runs], traces, eval, format, out)
@@ -161,7 +210,11 @@ def analyze(
         for analysis in analyses:
             analysis.require_peak()
         durations = [_durations(model, input, size, eval) if duration else None for _, size in runs]
-        write(analyses, format, options, out, durations)
+        write(analyses, format, compared, out, durations)
+        if several:
+            parallel.write(analyses, gpus, several, training is not None, out)
+        if turning:
+            ranges.write(walks, lengths, gpus, running, swept.name if swept else "batch", depth, change, out)
         drawings.draw(analyses, out, ops=level == "op")
     if strict:
         _refuse_unknown(analyses)

@@ -19,6 +19,7 @@ from modelstat.cli.gpus import gpus
 from modelstat.cli.measure import measure
 from modelstat.cli.overlay import overlay
 from modelstat.cli.query import query
+from modelstat.cli.size import size
 from modelstat.cli.swap import swap
 from modelstat.cli.sweep import sweep
 
@@ -33,6 +34,7 @@ COMMANDS: dict[str, Callable[..., object]] = {
     "overlay": overlay,
     "measure": measure,
     "calibrate": calibrate,
+    "size": size,
 }
 """What is a command, not a model: a model of that name is written with its origin (``timm:gpus``)."""
 

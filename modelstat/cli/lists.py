@@ -22,14 +22,12 @@ def words(values: Iterable[str]) -> list[str]:
 def batches(values: Iterable[str]) -> list[int | None]:
     """The batch sizes to run, [None] where none was given. Raises UsageError for one that is not a whole number of at least 1.
 
-    >>> batches(["1,8", "64"])
-    [1, 8, 64]
+    >>> batches(["1,8", "64"]), batches(["1,2,4..32"])
+    ([1, 8, 64], [1, 2, 4, 8, 16, 32])
     """
-    given = words(values)
-    for text in given:
-        if not text.isdecimal() or int(text) < 1:
-            raise UsageError(f"--batch {text!r} is not a batch size: give whole numbers of at least 1, such as --batch 1,8,64")
-    return [int(text) for text in given] or [None]
+    from modelstat.deploy.sweep import sizes
+
+    return list(sizes(words(values), "--batch", "batch size", "--batch 1,8,64 or 1..512")) or [None]
 
 
 def precisions(values: Iterable[str]) -> list[str | None]:

@@ -171,6 +171,10 @@ CAUSAL_HALF = "causal_half"
 """The argument with which a causal op counts the pairs below its mask only."""
 
 
+ARITHMETIC = "arithmetic_dtype"
+"""The argument that says in which dtype an op of a precision plan calculates, whatever its operands are stored in."""
+
+
 def costs(trace: Trace, *, causal: Causal = "full") -> tuple[Cost, ...]:
     """The cost of every op of a trace, in order."""
     if causal == "full":
@@ -202,7 +206,7 @@ def _stored(op: Op, fields: dict[str, int]) -> Cost:
 def _cost(op: Op, family: str, work: Work) -> Cost:
     """The shared rules: a MAC is 2 FLOPs, a complex one 8; integer arithmetic is none, but integer contractions count as OPs."""
     contraction = work.macs > 0
-    dtype = work.dtype or arithmetic_dtype(op, contraction)
+    dtype = work.dtype or op.argument(ARITHMETIC) or arithmetic_dtype(op, contraction)
     outputs = 0
     if contraction:
         outputs = work.outputs if work.outputs is not None else op.outputs[0].elements

@@ -143,6 +143,11 @@ def peak_name(dtype: str, unit: Unit, *, tf32: bool) -> str:
     return "tf32" if tf32 and unit == "matmul" and dtype in {"float32", "complex64"} else dtype
 
 
+def op_time(cost: Cost, gpu: Gpu, *, tf32: bool = False) -> OpTime:
+    """Both sides of one op's roofline on a GPU (s), where no trace is at hand."""
+    return _PeakTable(gpu, tf32=tf32).time(cost)
+
+
 def layer_times(trace: Trace, result: Roofline) -> tuple[LayerTime, ...]:
     """The time of every module with all below it, in the order of ``trace.modules``."""
     compute: list[float | None] = [0.0] * len(trace.modules)

@@ -19,6 +19,8 @@ Line = tuple[str, str]
 """A label and a text. A label may be empty: the line continues the one above."""
 
 HEAVIEST = 5
+MANY = 4
+"""Of more inputs than this the header names the first and the last: each has a row below."""
 
 
 def header(documents: Sequence[Document]) -> list[Line]:
@@ -28,7 +30,8 @@ def header(documents: Sequence[Document]) -> list[Line]:
         model = document.model
         frozen = "" if model.trainable_params == model.params else f" ({units.count(model.trainable_params)} trainable)"
         lines["Model", f"{printable(model.spec)}, {units.count(model.params)} params{frozen}"] = None
-    for document in documents:
+    ends = documents if len(documents) <= MANY else (documents[0], documents[-1])
+    for document in ends:
         batch = "batch as given" if document.batch is None else f"batch {document.batch}"
         lines["Input", f"{inputs_text(document)}, {batch}, precision {document.precision}"] = None
     for document in documents:

@@ -11,10 +11,11 @@ import pytest
 Run = Callable[..., Any]
 
 OPTIONS = [
-    "--input", "--batch", "--precision", "--gpu", "--eval", "--causal", "--training", "--strict", "--crosscheck", "--duration",
-    "--no-cache", "--phase", "--prompt", "--context", "--generate", "--kv-cache", "--mode", "--cuda-graph", "--channels-last",
-    "--host", "--measured", "--depth", "--level", "--columns",
-    "--sort", "--top", "--filter", "--format", "--output", "--wide", "--traceback",
+    "--input", "--batch", "--sweep", "--precision", "--gpu", "--weights", "--activations", "--group", "--plan", "--eval", "--causal",
+    "--training", "--strict", "--crosscheck", "--duration", "--no-cache", "--phase", "--prompt", "--context", "--generate", "--kv-cache",
+    "--tensor-parallel", "--pipeline", "--data-parallel", "--mode",
+    "--cuda-graph", "--channels-last", "--host", "--measured", "--depth", "--level", "--columns", "--sort", "--top", "--filter", "--format",
+    "--output", "--wide", "--traceback",
     "--html", "--roofline", "--plot", "--plot-kind", "--plot-theme", "--help", "--version",
 ]  # fmt: skip
 
@@ -27,12 +28,15 @@ def test_every_option_is_one_line(run: Run, monkeypatch: pytest.MonkeyPatch, wid
     rows = [line.strip("│ ") for line in out.splitlines() if line.startswith("│")]
     names = [row.split()[0] for row in rows]
     assert [name for name in names if name.startswith("--")] == OPTIONS
-    commands = ["cache", "calibrate", "check", "compare", "gpus", "measure", "overlay", "query", "swap", "sweep"]
+    commands = ["cache", "calibrate", "check", "compare", "gpus", "measure", "overlay", "query", "size", "swap", "sweep"]
     assert names == ["*", *OPTIONS[:-2], *commands, *OPTIONS[-2:]]  # nothing else: no second line anywhere
     assert all(len(line) <= width for line in out.splitlines())
 
 
-@pytest.mark.parametrize("command", ["gpus", "cache", "query", "swap", "sweep", "compare", "check", "calibrate", "measure", "overlay"])
+COMMANDS = ["gpus", "cache", "query", "size", "swap", "sweep", "compare", "check", "calibrate", "measure", "overlay"]
+
+
+@pytest.mark.parametrize("command", COMMANDS)
 def test_subcommands_have_help(run: Run, command: str) -> None:
     code, out, _ = run(command, "--help")
     assert code == 0

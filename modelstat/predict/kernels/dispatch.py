@@ -94,25 +94,45 @@ GENERATED_VECTOR = Family("gemm", gemm.features, gemm.generated_seconds)
 """One row times a matrix where a compiler may write it."""
 
 
-def kernel_time(op: Op, cost: Cost, gpu: Gpu, *, tf32: bool = False, compiled: bool = False) -> Time:
-    """Time of an op's kernel on a GPU, without the host: zero for views and whatever moves nothing.
+class Call(NamedTuple):
+    """One kernel before a GPU is chosen: its family, what the family's formula reads, and the dtype (None: work for the vector lanes)."""
 
-    ``compiled`` lets a compiler write the product of one row and a matrix itself.
-    ``tf32`` runs float32 contractions on tensor cores. Raises MissingPeakError where a contraction has no peak on this GPU.
+    family: Family
+    features: Any
+    dtype: str | None
+
+
+def call(op: Op, cost: Cost, *, tf32: bool = False, compiled: bool = False) -> Call | None:
+    """The kernel that an op runs, None for views and whatever moves nothing.
+
+    ``tf32`` runs float32 contractions on tensor cores; ``compiled`` lets a compiler write the product of one row and a matrix itself.
     """
     if cost.known == "free" or (not cost.read and not cost.write and not cost.flops):
-        return NOTHING
-    if gpu.calibration is not None:
-        return calibrated.seconds(op, cost, gpu.calibration)
+        return None
     family = family_of(op, cost)
-    dtype = cost.dtype
-    if cost.unit != "matmul":
-        return _timed(family.name, family.seconds, family.features(op, cost), _vector_rates(gpu))
-    if compiled and family is GEMM and op.outputs and op.outputs[0].shape[-1:] == (op.outputs[0].elements,):
+    dtype = cost.dtype if cost.unit == "matmul" else None
+    if compiled and dtype and family is GEMM and op.outputs and op.outputs[0].shape[-1:] == (op.outputs[0].elements,):
         family = GENERATED_VECTOR
     if tf32 and dtype in ("float32", "complex64"):
         dtype = "tf32"
-    return _timed(family.name, family.seconds, family.features(op, cost), rates(gpu, dtype))
+    return Call(family, family.features(op, cost), dtype)
+
+
+def call_time(given: Call, gpu: Gpu) -> Time:
+    """Time of a kernel on a GPU, without the host. Raises MissingPeakError where a contraction has no peak on this GPU."""
+    found = _vector_rates(gpu) if given.dtype is None else rates(gpu, given.dtype)
+    return _timed(given.family.name, given.family.seconds, given.features, found)
+
+
+def kernel_time(op: Op, cost: Cost, gpu: Gpu, *, tf32: bool = False, compiled: bool = False) -> Time:
+    """Time of an op's kernel on a GPU, see :func:`call` and :func:`call_time`: zero for views and whatever moves nothing.
+
+    On a calibrated machine, what was measured there decides.
+    """
+    given = call(op, cost, tf32=tf32, compiled=compiled)
+    if given is not None and gpu.calibration is not None:
+        return calibrated.seconds(op, cost, gpu.calibration)
+    return NOTHING if given is None else call_time(given, gpu)
 
 
 @lru_cache(maxsize=65536)

@@ -22,13 +22,17 @@ from modelstat.records import Op
 
 
 class Features(NamedTuple):
-    """(m, k) @ (k, n). ``item_bytes`` of an operand; ``extra_bytes`` (B) beside the three matrices: a bias, a wider output."""
+    """(m, k) @ (k, n). ``item_bytes`` of an operand; ``extra_bytes`` (B) beside the three matrices: a bias, a wider output.
+
+    ``weight_share`` is what an element of the right factor takes of ``item_bytes``: less than 1 where only weights are quantised.
+    """
 
     m: Quantity
     n: Quantity
     k: Quantity
     item_bytes: Quantity
     extra_bytes: Quantity
+    weight_share: Quantity = 1.0
 
 
 def features(op: Op, cost: Cost) -> Features:
@@ -39,7 +43,9 @@ def features(op: Op, cost: Cost) -> Features:
     n = float(op.outputs[0].shape[-1]) if len(op.outputs[0].shape) > 1 else 1.0
     m = outputs / max(n, 1.0)
     item = float(left.item_bytes)
-    return Features(m, n, k, item, max(0.0, cost.bytes - item * (m * k + k * n + m * n)))
+    right = op.tensor("mat2") or op.tensor("weight") or left
+    share = right.item_bytes / item
+    return Features(m, n, k, item, max(0.0, cost.bytes - item * (m * k + share * k * n + m * n)), share)
 
 
 def seconds(f: Features, rates: Rates, c: Constants) -> Time:
@@ -57,7 +63,7 @@ def seconds(f: Features, rates: Rates, c: Constants) -> Time:
         per_byte = where(gp100, 2.0 * 32 * 128 / (32 + 128), 2.0 * 128 * 128 / (128 + 128)) / f.item_bytes
         clocked = clocked + 2.0 * m * n * k / per_byte / rates.memory * _missed(m, k, rates, c)
     compute = limited_by_power(clocked, 2.0 * m * n * k, rates, c)
-    activations, weights = f.item_bytes * (m * k + m * n) + f.extra_bytes, f.item_bytes * n * k
+    activations, weights = f.item_bytes * (m * k + m * n) + f.extra_bytes, f.item_bytes * f.weight_share * n * k
     dram = activations * (1.0 - resident(activations, rates.l2_bytes * c["l2_activations"]))
     dram = dram + weights * (1.0 - resident(weights, rates.l2_bytes * c["l2_weights"]))
     memory = traffic_seconds(dram, activations + weights, rates, c["port_bytes"])

@@ -39,16 +39,18 @@ def op(name: str, inputs: dict[str, TensorSpec], output: TensorSpec, **arguments
 MM = op("aten::mm", {"self": tensor(6, 5), "mat2": tensor(5, 7)}, tensor(6, 7))
 ADDMM = op("aten::addmm", {"self": tensor(7), "mat1": tensor(6, 5), "mat2": tensor(5, 7)}, tensor(6, 7))
 LINEAR = op("aten::linear", {"input": tensor(2, 3, 5), "weight": tensor(7, 5)}, tensor(2, 3, 7))
+NARROW = op("aten::mm", {"self": tensor(6, 5), "mat2": tensor(5, 7, dtype="int8")}, tensor(6, 7))
 MV = op("aten::mv", {"self": tensor(6, 5), "vec": tensor(5)}, tensor(6))
 
 
 @pytest.mark.parametrize(
     ("given", "expected"),
     [
-        (MM, (6, 7, 5, 4, 0)),
-        (ADDMM, (6, 7, 5, 4, 4 * 7)),  # the bias
-        (LINEAR, (2 * 3, 7, 5, 4, 0)),
-        (MV, (6, 1, 5, 4, 0)),
+        (MM, (6, 7, 5, 4, 0, 1)),
+        (ADDMM, (6, 7, 5, 4, 4 * 7, 1)),  # the bias
+        (LINEAR, (2 * 3, 7, 5, 4, 0, 1)),
+        (MV, (6, 1, 5, 4, 0, 1)),
+        (NARROW, (6, 7, 5, 4, 0, 1 / 4)),  # a byte a weight, four an activation
     ],
 )
 def test_gemm(given: Op, expected: tuple[float, ...]) -> None:

@@ -51,7 +51,7 @@ def convolutions(draw: Any) -> convolution.Features:
 
 FORMULAS: dict[str, tuple[Any, st.SearchStrategy[Any]]] = {
     "elementwise": (elementwise, st.builds(elementwise.Features, BYTES, BYTES, BYTES)),
-    "gemm": (gemm, st.builds(gemm.Features, SIZE, SIZE, SIZE, st.sampled_from([2.0, 4.0]), BYTES)),
+    "gemm": (gemm, st.builds(gemm.Features, SIZE, SIZE, SIZE, st.sampled_from([2.0, 4.0]), BYTES, st.sampled_from([0.25, 0.5, 1.0]))),
     "batched_gemm": (batched_gemm, st.builds(batched_gemm.Features, SMALL, SIZE, SIZE, SIZE, BYTES)),
     "attention": (
         attention,

@@ -1,0 +1,136 @@
+"""One model on several GPUs: what each computes, moves, holds and sends, and the bounds of the time."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import Literal
+
+import msgspec
+
+from modelstat.cost.record import Cost
+from modelstat.deploy.collectives import Collective
+from modelstat.deploy.links import Link
+from modelstat.deploy.links import link as link_of
+from modelstat.deploy.shards import shards
+from modelstat.deploy.stages import Stage, stages
+from modelstat.errors import MissingPeakError, UsageError
+from modelstat.hardware.gpu import Gpu
+from modelstat.memory.peak import peak_memory, weight_bytes
+from modelstat.predict.roofline import FITS_SHARE, roofline
+from modelstat.predict.variant import samples
+from modelstat.records import Trace
+
+Bound = Literal["compute", "memory", "comm"]
+
+
+class Layout(msgspec.Struct, frozen=True):
+    """How many ways each kind splits: ``tensor`` the layers, ``pipeline`` the depth, ``data`` the requests."""
+
+    tensor: int = 1
+    pipeline: int = 1
+    data: int = 1
+
+    @property
+    def gpus(self) -> int:
+        """GPUs that it takes."""
+        return self.tensor * self.pipeline * self.data
+
+    def check(self) -> None:
+        """Raises UsageError for a number below 1."""
+        for name, count in (("--tensor-parallel", self.tensor), ("--pipeline", self.pipeline), ("--data-parallel", self.data)):
+            if count < 1:
+                raise UsageError(f"{name} {count}: give a whole number of GPUs of at least 1")
+
+
+class Parallel(msgspec.Struct, frozen=True):
+    """One pass of the whole batch through one replica.
+
+    ``flops``, ``bytes`` and ``weight_bytes`` are those of the GPU that has most of each; ``peak_bytes`` is a bound: with a pipeline the
+    largest weights plus the largest activations. Times (s) are sums over the stages that a batch goes through, one after another:
+    arithmetic, memory and exchanges. The pass takes at least the largest and at most the sum of the three, and the bound is the largest.
+    ``throughput`` (samples/s) is at most that of all replicas, with every stage busy.
+    """
+
+    gpu: Gpu
+    layout: Layout
+    link: Link | None
+    flops: int
+    bytes: int
+    weight_bytes: int
+    peak_bytes: int
+    fits: bool | None
+    collectives: tuple[Collective, ...]
+    stages: tuple[Stage, ...]
+    compute_seconds: float
+    memory_seconds: float
+    comm_seconds: float
+    alone_seconds: float
+    split_share: float
+    gradient: Collective | None
+    throughput: float | None
+
+    @property
+    def lower_seconds(self) -> float:
+        """All three overlap (s)."""
+        return max(self.compute_seconds, self.memory_seconds, self.comm_seconds)
+
+    @property
+    def upper_seconds(self) -> float:
+        """None of the three overlap (s)."""
+        return self.compute_seconds + self.memory_seconds + self.comm_seconds
+
+    @property
+    def bound(self) -> Bound:
+        """The largest of the three."""
+        sides: dict[Bound, float] = {"compute": self.compute_seconds, "memory": self.memory_seconds, "comm": self.comm_seconds}
+        return max(sides, key=lambda side: sides[side])
+
+
+def parallel(trace: Trace, costs: Sequence[Cost], gpu: Gpu, layout: Layout, *, training: bool = False) -> Parallel:
+    """What a layout makes of a trace. ``training`` adds the all-reduce of the gradients among replicas.
+
+    Raises UsageError for a layout that the model cannot take or a GPU whose link is unknown, MissingPeakError without a peak.
+    """
+    layout.check()
+    link = link_of(gpu)
+    if link is None:
+        if layout.tensor * layout.pipeline > 1 or (training and layout.data > 1):
+            raise UsageError(f"{gpu.name} ({gpu.key}) has neither interconnect nor PCIe in the database: several do not work together")
+        link = Link(float("inf"), source="none is needed")
+    part = shards(trace, costs, layout.tensor)
+    times = roofline(part.trace, part.costs, gpu)
+    if times.missing is not None or times.compute_seconds is None or times.memory_seconds is None:
+        raise MissingPeakError(str(times.missing))
+    comm_of = [0.0] * len(trace.ops)
+    for one in part.collectives:
+        comm_of[one.op] += one.seconds(link)
+    each = [(time.ideal_seconds or 0.0) + comm for time, comm in zip(times.ops, comm_of, strict=True)]
+    parts = stages(part.trace, part.costs, each, layout.pipeline, link) if layout.pipeline > 1 else ()
+    sends = tuple(Collective("send", stage.sent_bytes, 2, stage.last) for stage in parts[:-1])
+    comm = sum(comm_of) + sum(one.seconds(link) for one in sends)
+    peak = peak_memory(part.trace)
+    weights = max((stage.weight_bytes for stage in parts), default=weight_bytes(part.trace))
+    held = weights + peak.activation_bytes
+    slowest = max((stage.seconds for stage in parts), default=max(times.compute_seconds, times.memory_seconds, comm))
+    batch = samples(trace)
+    alone = roofline(trace, costs, gpu)
+    trainable = sum(one.bytes for one in part.trace.parameters if one.trainable and one.kind == "parameter")
+    return Parallel(
+        gpu=gpu,
+        layout=layout,
+        link=link if layout.gpus > 1 else None,
+        flops=max((stage.flops for stage in parts), default=sum(cost.flops for cost in part.costs)),
+        bytes=max((stage.bytes for stage in parts), default=sum(cost.bytes for cost in part.costs)),
+        weight_bytes=weights,
+        peak_bytes=held,
+        fits=None if gpu.memory_bytes is None else held <= FITS_SHARE * gpu.memory_bytes,
+        collectives=(*part.collectives, *sends),
+        stages=parts,
+        compute_seconds=times.compute_seconds,
+        memory_seconds=times.memory_seconds,
+        comm_seconds=comm,
+        alone_seconds=max(alone.compute_seconds or 0.0, alone.memory_seconds or 0.0),
+        split_share=part.split_share,
+        gradient=Collective("all-reduce", trainable, layout.data) if training and layout.data > 1 else None,
+        throughput=layout.data * batch / slowest if batch and slowest else None,
+    )

@@ -1,0 +1,199 @@
+"""How many GPUs a stream of requests needs: the best batch under a latency limit on each GPU, and what that takes."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from math import ceil
+
+import msgspec
+
+from modelstat import units
+from modelstat.cost.registry import costs as costs_of
+from modelstat.deploy.prices import Prices
+from modelstat.deploy.series import Series
+from modelstat.errors import MissingPeakError, UsageError
+from modelstat.hardware.gpu import Gpu
+from modelstat.memory.peak import peak_memory
+from modelstat.predict.execution import Execution
+from modelstat.predict.passes import Pass
+from modelstat.predict.roofline import FITS_SHARE
+from modelstat.records import Trace
+
+HEADROOM = 0.3
+"""Capacity above the demand: the GPUs bear this share more than what arrives."""
+BATCHES = (1, 2, 3, 4, 6, 8, 12, 16, 24, 32, 48, 64, 96, 128, 192, 256, 384, 512, 768, 1024)
+"""Batches that are tried."""
+
+
+class Sized(msgspec.Struct, frozen=True):
+    """One GPU that can do it. ``seconds`` (s) is one pass of ``batch`` samples, ``latency_seconds`` what a request waits at most.
+
+    ``throughput`` is that of one GPU (samples/s) and ``utilisation`` the share of all that the demand takes. ``power_watts`` (W) is a
+    bound: all boards at their TDP. Costs are in the prices' currency. None where a figure is not known.
+    """
+
+    gpu: Gpu
+    batch: int
+    seconds: float
+    latency_seconds: float
+    throughput: float
+    gpus: int
+    utilisation: float
+    power_watts: float | None
+    joules: float | None
+    """Energy of one inference at most (J)."""
+    cost_per_hour: float | None
+    cost_per_million: float | None
+    fits: bool | None
+
+
+class Out(msgspec.Struct, frozen=True):
+    """One GPU that cannot, and why."""
+
+    gpu: Gpu
+    reason: str
+
+
+class Sizing(msgspec.Struct, frozen=True):
+    """The answer: GPUs that can, the best first, and those that cannot.
+
+    Ranked by cost where prices are given (GPUs without a price after those that have one), else by the number of GPUs, then by power.
+    """
+
+    model: str
+    precision: str
+    execution: Execution
+    qps: float
+    latency_seconds: float
+    ranked: tuple[Sized, ...]
+    out: tuple[Out, ...]
+    currency: str | None
+    notes: tuple[str, ...]
+
+
+def size(
+    series: Series, gpus: Sequence[Gpu], qps: float, latency: float, execution: Execution | None = None, *, prices: Prices | None = None,
+    change: Callable[[Trace], Trace] = lambda trace: trace,
+) -> Sizing:  # fmt: skip
+    """Size a fleet of each GPU for ``qps`` requests/s, one sample each, with at most ``latency`` seconds (s) for each.
+
+    A batch is full when its last request arrives, so the first one waits (B - 1) / (requests/s of its replica) and then t(B). GPUs are as
+    many as bear the demand and HEADROOM more. ``change`` is done to every trace (a precision plan). Raises UsageError for a demand or a
+    limit that is not above 0.
+    """
+    check_demand(qps, latency)
+    running = execution or Execution()
+    model = _Model(series, change, running)
+    ranked: list[Sized] = []
+    out: list[Out] = []
+    for gpu in gpus:
+        found: Sized | Out
+        try:
+            found = _best(model, gpu, qps, latency, prices)
+        except MissingPeakError as error:
+            found = Out(gpu, _short(str(error)))
+        if isinstance(found, Sized):
+            ranked.append(found)
+        else:
+            out.append(found)
+    ranked.sort(key=_rank)
+    one = model.trace(1)
+    return Sizing(
+        one.model, one.precision, running, qps, latency, tuple(ranked), tuple(out), prices.currency if prices else None, one.notes
+    )
+
+
+def check_demand(qps: float, latency: float) -> None:
+    """Raises UsageError for a demand or a limit that is not above 0."""
+    if not 0 < qps < float("inf"):
+        raise UsageError(f"--qps {qps:g}: give the requests a second, a number above 0")
+    if not 0 < latency < float("inf"):
+        raise UsageError(f"--latency {latency:g}: give a time above 0, such as 50ms")
+
+
+class _Model:
+    """Traces, peak memory and kernels of each batch, made when they are first asked for."""
+
+    def __init__(self, series: Series, change: Callable[[Trace], Trace], execution: Execution) -> None:
+        self._series, self._change, self._execution = series, change, execution
+        self._traces: dict[int, Trace] = {}
+        self._passes: dict[int, Pass] = {}
+        self._peaks: dict[int, int] = {}
+
+    def trace(self, batch: int) -> Trace:
+        if batch not in self._traces:
+            self._traces[batch] = self._change(self._series.at(batch))
+        return self._traces[batch]
+
+    def peak_bytes(self, batch: int) -> int:
+        if batch not in self._peaks:
+            self._peaks[batch] = peak_memory(self.trace(batch)).peak_bytes
+        return self._peaks[batch]
+
+    def seconds(self, batch: int, gpu: Gpu) -> float:
+        if batch not in self._passes:
+            trace = self.trace(batch)
+            self._passes[batch] = Pass(trace, costs_of(trace), self._execution)
+        return self._passes[batch].seconds(gpu)
+
+
+def _best(model: _Model, gpu: Gpu, qps: float, latency: float, prices: Prices | None) -> Sized | Out:
+    """The batch with fewest GPUs, then least latency, among those tried by bisection for the largest one in time."""
+    memory = None if gpu.memory_bytes is None else FITS_SHARE * gpu.memory_bytes
+    if memory is not None and model.peak_bytes(1) > memory:
+        return Out(gpu, f"does not fit: one sample needs {units.bytes_(model.peak_bytes(1))}, {units.bytes_(memory)} are there")
+    tried: list[Sized] = []
+
+    def attempt(batch: int) -> bool:
+        if memory is not None and model.peak_bytes(batch) > memory:
+            return False
+        found = _sized(gpu, batch, model.seconds(batch, gpu), qps, prices, None if memory is None else True)
+        if found.latency_seconds <= latency:
+            tried.append(found)
+        return found.latency_seconds <= latency
+
+    low, high = -1, len(BATCHES)
+    while high - low > 1:
+        # Small batches are tried first: most limits are short of the largest ones.
+        middle = (low + high) // 2 if low >= 0 else min(low + 1, high - 1)
+        low, high = (middle, high) if attempt(BATCHES[middle]) else (low, middle)
+    if not tried:
+        alone = model.seconds(1, gpu)
+        return Out(gpu, f"too slow: one sample takes {units.seconds(alone)} by itself, {units.seconds(latency)} are allowed")
+    return min(tried, key=lambda one: (one.gpus, one.latency_seconds))
+
+
+def _sized(gpu: Gpu, batch: int, seconds: float, qps: float, prices: Prices | None, fits: bool | None) -> Sized:
+    throughput = batch / seconds
+    count = max(1, ceil(qps * (1.0 + HEADROOM) / throughput))
+    arrival = qps / count
+    price = prices.hourly.get(gpu.key) if prices else None
+    cost = None if price is None else price * count
+    power = None if gpu.tdp_w is None else gpu.tdp_w * count
+    return Sized(
+        gpu=gpu,
+        batch=batch,
+        seconds=seconds,
+        latency_seconds=(batch - 1) / arrival + seconds,
+        throughput=throughput,
+        gpus=count,
+        utilisation=qps / (count * throughput),
+        power_watts=power,
+        joules=None if power is None else power / qps,
+        cost_per_hour=cost,
+        cost_per_million=None if cost is None else cost / (qps * 3600) * 1e6,
+        fits=fits,
+    )
+
+
+def _rank(one: Sized) -> tuple[float, ...]:
+    unknown = float("inf")
+    power = unknown if one.power_watts is None else one.power_watts
+    # Three boards at 0.60 and one at 1.80 cost the same: rounding off binary fractions lets the number of GPUs decide.
+    cost = unknown if one.cost_per_hour is None else round(one.cost_per_hour, 9)
+    return (cost, one.gpus, power, one.latency_seconds)
+
+
+def _short(reason: str) -> str:
+    """The first half of a sentence: what is missing, without what to choose instead."""
+    return reason.partition("; it has")[0].partition(" has ")[2] or reason

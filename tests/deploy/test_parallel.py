@@ -1,0 +1,229 @@
+"""Several GPUs: shares, exchanges and times of traces written by hand."""
+
+from __future__ import annotations
+
+from itertools import pairwise
+
+import msgspec
+import pytest
+
+from modelstat.cost.registry import costs as costs_of
+from modelstat.deploy.collectives import Collective, Kind
+from modelstat.deploy.links import HOP_SECONDS, START_SECONDS, Link, link
+from modelstat.deploy.parallel import Layout, parallel
+from modelstat.deploy.shards import shards
+from modelstat.deploy.stages import stages
+from modelstat.errors import UsageError
+from modelstat.hardware.database import find
+from modelstat.hardware.gpu import Gpu
+from modelstat.records import Op, Parameter, TensorSpec, Trace
+from tests.predict.sample import Writer
+
+CHIP = Gpu(key="chip", name="chip", bandwidth_gbs=1000, fp32=20, interconnect_gbs=100, memory_gb=1)
+ROWS, WIDTH, HIDDEN = 64, 256, 1024
+
+
+def block(depth: int = 1) -> Trace:
+    """``depth`` times: a norm over the features, two products with relu between, and the sum with the input: fp32."""
+    net = Writer(ROWS, WIDTH)
+    made = net.input
+    for _ in range(depth):
+        weight = net.value("parameter", WIDTH)
+        normed = net.op("native_layer_norm", made, weight, names=("input", "weight"), normalized_shape=[WIDTH])
+        made = net.op("add", net.linear(net.op("relu", net.linear(normed, HIDDEN)), WIDTH), made)
+    trace, _ = net.trace(made)
+    parameters = tuple(
+        Parameter(f"p{index}", 0, spec.shape, "float32", value=index, bytes=spec.bytes)
+        for index, spec in enumerate(net.specs)
+        if net.kinds[index] == "parameter"
+    )
+    values = tuple(
+        msgspec.structs.replace(value, birth=_birth(trace, index), death=_death(trace, index)) for index, value in enumerate(trace.values)
+    )
+    return msgspec.structs.replace(trace, parameters=parameters, values=values)
+
+
+def _birth(trace: Trace, value: int) -> int:
+    return next((index for index, op in enumerate(trace.ops) if any(spec.value == value for spec in op.outputs)), -1)
+
+
+def _death(trace: Trace, value: int) -> int:
+    if trace.values[value].output:
+        return len(trace.ops)
+    return max(index for index, op in enumerate(trace.ops) if any(spec.value == value for spec in (*op.inputs, *op.outputs)))
+
+
+@pytest.mark.parametrize("gpus", [2, 4, 8])
+def test_two_products_are_one_all_reduce(gpus: int) -> None:
+    trace = block()
+    costs = costs_of(trace)
+    found = shards(trace, costs, gpus)
+    norm, first, relu, second, add = found.costs
+    # Columns of the first weight, rows of the second: an N-th of both, and of what is between them.
+    assert (first.macs, second.macs) == (costs[1].macs // gpus, costs[3].macs // gpus)
+    assert first.read == 4 * (ROWS * WIDTH + WIDTH * HIDDEN // gpus)
+    assert first.write == 4 * ROWS * HIDDEN // gpus
+    assert relu.read == relu.write == 4 * ROWS * HIDDEN // gpus
+    assert second.read == 4 * (ROWS * HIDDEN // gpus + HIDDEN * WIDTH // gpus)
+    assert second.write == 4 * ROWS * WIDTH
+    # The norm and the sum see whole tensors.
+    assert (norm, add) == (costs[0], costs[4])
+    assert found.collectives == (Collective("all-reduce", 4 * ROWS * WIDTH, gpus, 3),)
+    assert found.split_share == 1.0
+    weights = sum(one.bytes for one in found.trace.parameters)
+    assert weights == 4 * (2 * WIDTH * HIDDEN // gpus + WIDTH)
+
+
+def test_a_norm_over_split_features_gathers_them() -> None:
+    net = Writer(ROWS, WIDTH)
+    made = net.op("native_layer_norm", net.linear(net.input, HIDDEN), names=("input",), normalized_shape=[HIDDEN])
+    trace, costs = net.trace(made)
+    found = shards(trace, costs, 4)
+    assert [one.kind for one in found.collectives] == ["all-gather"]
+    assert found.costs[1] == costs[1]
+
+
+def test_what_the_model_returns_is_gathered() -> None:
+    net = Writer(ROWS, WIDTH)
+    trace, costs = net.trace(net.linear(net.input, HIDDEN))
+    assert shards(trace, costs, 4).collectives == (Collective("all-gather", 4 * ROWS * HIDDEN, 4, 0),)
+
+
+def test_columns_that_do_not_divide_stay_whole() -> None:
+    net = Writer(ROWS, WIDTH)
+    trace, costs = net.trace(net.linear(net.input, 10))
+    found = shards(trace, costs, 4)
+    assert (found.costs, found.collectives, found.split_share) == (costs, (), 0.0)
+
+
+def attention(heads: int, shared: int | None = None) -> Trace:
+    """Attention whose query comes from a product, (2, heads, 8, 16), on as many heads of keys and values or on ``shared``."""
+    net = Writer(2 * 8, WIDTH)
+    made = net.linear(net.input, heads * 16)
+    query = net.view(made, 2, heads, 8, 16)
+    result = net.value("activation", 2, heads, 8, 16)
+    specs: list[TensorSpec] = net.specs
+    names = ("query", "key", "value")
+    keys = specs[query] if shared is None else specs[net.value("activation", 2, shared, 8, 16)]
+    net.ops.append(Op("modelstat::attention", "default", (specs[query], keys, keys), names, (specs[result],)))
+    return net.trace(result)[0]
+
+
+def test_attention_is_split_by_heads() -> None:
+    trace = attention(12)
+    costs = costs_of(trace)
+    assert shards(trace, costs, 4).costs[-1].macs == costs[-1].macs // 4
+    with pytest.raises(UsageError, match="--tensor-parallel 8: Net has 12 heads, which 8 does not divide: choose from 2, 3, 4, 6, 12"):
+        shards(trace, costs, 8)
+    grouped = attention(12, 3)
+    assert shards(grouped, costs_of(grouped), 6).costs[-1].macs == costs_of(grouped)[-1].macs // 6, "two GPUs share a head of keys"
+    with pytest.raises(UsageError, match="Net has 3 heads of keys and values, which 4 does not divide: choose from 3"):
+        shards(grouped, costs_of(grouped), 4)
+
+
+@pytest.mark.parametrize(
+    ("kind", "sent"),
+    # a ring of 4: 3/4 of the tensor a round, and an all-reduce has two
+    [("all-reduce", 1500.0), ("all-gather", 750.0), ("reduce-scatter", 750.0), ("send", 1000.0)],
+)
+def test_rings(kind: Kind, sent: float) -> None:
+    one = Collective(kind, 1000, 4)
+    assert one.sent_bytes == sent
+    steps = {"all-reduce": 6, "send": 1}.get(kind, 3)
+    assert one.seconds(Link(1e6, 1e-3, 1e-2)) == pytest.approx(sent / 1e6 + steps * 1e-3 + 1e-2)
+    assert Collective(kind, 1000, 1).seconds(Link(1e6, 1e-3, 1e-2)) == 0.0
+
+
+@pytest.mark.parametrize(
+    ("name", "rate", "source"),
+    [
+        ("h100-sxm", 450e9, "interconnect, 900 GB/s in both directions together"),
+        ("gaudi2", 300e9, "interconnect, 300 GB/s one way"),
+        ("t4", 16 * 0.985e9, "PCIe 3.0 x16, as no interconnect is known"),
+        ("rtx-4060", 8 * 1.969e9, "PCIe 4.0 x8, as no interconnect is known"),
+    ],
+)
+def test_links(name: str, rate: float, source: str) -> None:
+    found = link(find(name))
+    assert found is not None
+    assert found.bytes_per_second == pytest.approx(rate)
+    assert found.source == source
+    assert found.hop_seconds == HOP_SECONDS["PCIe" if "PCIe" in source else "interconnect"]
+
+
+def test_several_without_a_link() -> None:
+    trace = block()
+    board = find("jetson-nano")
+    assert link(board) is None
+    with pytest.raises(UsageError, match="has neither interconnect nor PCIe in the database"):
+        parallel(trace, costs_of(trace), board, Layout(tensor=2))
+    assert parallel(trace, costs_of(trace), board, Layout(data=2)).comm_seconds == 0.0, "replicas of inference exchange nothing"
+
+
+def test_bounds() -> None:
+    """The largest of the three sides, their sum, and which it is."""
+    trace = block()
+    costs = costs_of(trace)
+    found = parallel(trace, costs, CHIP, Layout(tensor=2))
+    local = shards(trace, costs, 2)
+    compute = sum(cost.flops / (20e12 if cost.unit == "matmul" else 10e12) for cost in local.costs)
+    memory = sum(cost.bytes for cost in local.costs) / 1e12
+    # 50 GB/s each way: half of 100; all-reduce on two sends the tensor once, in 2 steps
+    comm = 4 * ROWS * WIDTH / 50e9 + 2 * HOP_SECONDS["interconnect"] + START_SECONDS
+    assert (found.compute_seconds, found.memory_seconds, found.comm_seconds) == pytest.approx((compute, memory, comm))
+    assert found.lower_seconds == max(found.compute_seconds, found.memory_seconds, found.comm_seconds)
+    assert found.upper_seconds == pytest.approx(compute + memory + comm)
+    assert found.bound == "comm"
+    assert parallel(trace, costs, CHIP, Layout(data=4)).bound == "memory", "64 rows are near the ridge; norm, relu and sum tip it"
+
+
+def test_gradients_of_replicas() -> None:
+    trace = block()
+    found = parallel(trace, costs_of(trace), CHIP, Layout(data=4), training=True)
+    assert found.gradient == Collective("all-reduce", 4 * (2 * WIDTH * HIDDEN + WIDTH), 4)
+
+
+def test_stages_are_balanced() -> None:
+    trace = block(8)
+    costs = costs_of(trace)
+    seconds = [float(cost.macs) / 1e12 for cost in costs]
+    parts = stages(trace, costs, seconds, 4, Link(1e15))
+    assert parts[0].first == 0
+    assert parts[-1].last == len(trace.ops) - 1
+    assert all(one.last + 1 == other.first for one, other in pairwise(parts))
+    assert sum(part.flops for part in parts) == sum(cost.flops for cost in costs)
+    # Sixteen equal products on four GPUs: four each.
+    assert [sum(costs[index].macs > 0 for index in range(part.first, part.last + 1)) for part in parts] == [4, 4, 4, 4]
+    assert sum(part.weight_bytes for part in parts) == sum(one.bytes for one in trace.parameters)
+    # Cuts are between blocks, where only the residual crosses.
+    assert [part.sent_bytes for part in parts] == [4 * ROWS * WIDTH] * 3 + [0]
+
+
+def test_a_slow_link_moves_the_cut() -> None:
+    """Cutting inside a block sends HIDDEN features beside the residual: a slow link is cut between blocks."""
+    trace = block(8)
+    costs = costs_of(trace)
+    seconds = [float(cost.macs) / 1e12 for cost in costs]
+    parts = stages(trace, costs, seconds, 2, Link(1e10))
+    assert parts[0].sent_bytes == 4 * ROWS * WIDTH
+
+
+def test_more_stages_than_ops() -> None:
+    trace = block()
+    with pytest.raises(UsageError, match="--pipeline 9: hand has only 5 ops that take time"):
+        parallel(trace, costs_of(trace), CHIP, Layout(pipeline=9))
+
+
+def test_a_pipeline_of_halves() -> None:
+    trace = block(8)
+    costs = costs_of(trace)
+    found = parallel(trace, costs, CHIP, Layout(pipeline=2))
+    assert len(found.stages) == 2
+    assert found.comm_seconds == pytest.approx(Collective("send", found.stages[0].sent_bytes, 2).seconds(Link(50e9, 0.6e-6, 6.6e-6)))
+    assert found.throughput == pytest.approx(ROWS / max(stage.seconds for stage in found.stages))
+
+
+@pytest.mark.parametrize("layout", [Layout(tensor=0), Layout(pipeline=-1), Layout(data=0)])
+def test_layouts_that_are_none(layout: Layout) -> None:
+    with pytest.raises(UsageError, match="at least 1"):
+        layout.check()
