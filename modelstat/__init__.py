@@ -14,7 +14,8 @@ from typing import TYPE_CHECKING, Any
 
 if TYPE_CHECKING:
     from modelstat.analysis import Analysis
-    from modelstat.api import analyze, compare, formula, size, stat, swap, sweep
+    from modelstat.api import analyze, compare, formula, stat, swap, sweep
+    from modelstat.deploy.size import size
     from modelstat.errors import (
         BudgetError,
         BuildError,
@@ -81,7 +82,8 @@ _HOMES = {
     "Comparison": "modelstat.report.compare",
     "Sweep": "modelstat.sweeping.sweep",
     "serve": "modelstat.serving.serve",
-    **dict.fromkeys(("analyze", "compare", "formula", "size", "stat", "swap", "sweep"), "modelstat.api"),
+    "size": "modelstat.deploy.size",
+    **dict.fromkeys(("analyze", "compare", "formula", "stat", "swap", "sweep"), "modelstat.api"),
 }
 
 

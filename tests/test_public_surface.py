@@ -37,7 +37,7 @@ def test_every_error_class_is_public() -> None:
         ("Comparison", "modelstat.report.compare"),
         ("Sweep", "modelstat.sweeping.sweep"),
         ("analyze", "modelstat.api"),
-        ("size", "modelstat.api"),
+        ("size", "modelstat.deploy.size"),
         ("compare", "modelstat.api"),
         ("stat", "modelstat.api"),
         ("swap", "modelstat.api"),

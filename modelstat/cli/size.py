@@ -62,7 +62,7 @@ def size(
         format: table (the default), json, csv or markdown.
         output: Write to a file, whole or not at all.
     """
-    from modelstat.api import size as sized
+    from modelstat.deploy.size import size as sized
     from modelstat.cli.lists import precisions
     from modelstat.cli.output import Output
     from modelstat.cli.progress import TraceProgress
