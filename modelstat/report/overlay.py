@@ -33,6 +33,10 @@ COUNTED: tuple[Column, ...] = (
 )
 """What the GPU's counters say, where they were read."""
 
+DROP = ("launches", "counted_bandwidth", "bandwidth", "counted", "rate")
+"""What goes first, in this order, where the columns do not fit."""
+DROP_UNMATCHED = ("error", "bandwidth", "roof", "rate", "predicted")
+"""The same where no kernel belongs to an op: counters are all that is known of them."""
 LISTED = 8
 """Kernels and ops of one side only that the table spells out; JSON has all."""
 
@@ -205,10 +209,10 @@ def render(overlay: Overlay, form: str, file: TextIO, *, top: int | None = None,
         return
     from rich.console import Console
 
-    from modelstat.report.table import WIDTH, lines_text, rows_table
+    from modelstat.report.table import WIDTH, fitted, lines_text, rows_table
 
     width = shutil.get_terminal_size((WIDTH, 24)).columns if file.isatty() else WIDTH
-    table = rows_table(rows, width)
+    table = rows_table(fitted(rows, width, DROP if overlay.points else DROP_UNMATCHED), width)
     console = Console(file=file, width=max(width, table.width or 0), highlight=False)
     head = [("Model", printable(overlay.model)), ("GPU", overlay.gpu), ("Measured", f"{printable(overlay.file)} ({overlay.format})")]
     console.print(lines_text(head, width))

@@ -74,9 +74,9 @@ def lines_text(lines: Sequence[Line], width: int) -> Text:
     return text
 
 
-def fitted(grid: Grid, width: int) -> Grid:
-    """The grid without the columns of DROP that do not fit into ``width``."""
-    for name in DROP:
+def fitted(grid: Grid, width: int, drop: Sequence[str] = DROP) -> Grid:
+    """The grid without the columns of ``drop`` that do not fit into ``width``."""
+    for name in drop:
         widths = _widths(grid, width // 4)
         # Whole paths want more room than the last part of one.
         first = NARROWEST if grid.tree else max(NARROWEST, min(widths[0], width // 3))
