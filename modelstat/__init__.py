@@ -14,8 +14,9 @@ from typing import TYPE_CHECKING, Any
 
 if TYPE_CHECKING:
     from modelstat.analysis import Analysis
-    from modelstat.api import analyze, formula, stat, sweep
+    from modelstat.api import analyze, compare, formula, stat, swap, sweep
     from modelstat.errors import (
+        BudgetError,
         BuildError,
         ClusterError,
         CostError,
@@ -29,19 +30,24 @@ if TYPE_CHECKING:
         ProfileError,
         SourceError,
         StrictError,
+        SwapError,
         TraceError,
         UnknownGpuError,
         UnknownModelError,
         UsageError,
     )
+    from modelstat.report.compare import Comparison
+    from modelstat.serving.serve import serve
     from modelstat.sweeping.sweep import Sweep
 
 __version__ = "0.1.0"
 
 __all__ = [
     "Analysis",
+    "BudgetError",
     "BuildError",
     "ClusterError",
+    "Comparison",
     "CostError",
     "GpuDefinitionError",
     "InputError",
@@ -53,6 +59,7 @@ __all__ = [
     "ProfileError",
     "SourceError",
     "StrictError",
+    "SwapError",
     "Sweep",
     "TraceError",
     "UnknownGpuError",
@@ -60,14 +67,21 @@ __all__ = [
     "UsageError",
     "__version__",
     "analyze",
+    "compare",
     "formula",
+    "serve",
     "stat",
+    "swap",
     "sweep",
 ]
 
-_HOMES = {"Analysis": "modelstat.analysis", "Sweep": "modelstat.sweeping.sweep"} | dict.fromkeys(
-    ("analyze", "formula", "stat", "sweep"), "modelstat.api"
-)
+_HOMES = {
+    "Analysis": "modelstat.analysis",
+    "Comparison": "modelstat.report.compare",
+    "Sweep": "modelstat.sweeping.sweep",
+    "serve": "modelstat.serving.serve",
+    **dict.fromkeys(("analyze", "compare", "formula", "stat", "swap", "sweep"), "modelstat.api"),
+}
 
 
 def __getattr__(name: str) -> Any:

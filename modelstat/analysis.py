@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from functools import cached_property
-from html import escape
+from importlib.util import find_spec
 from io import StringIO
 from typing import TYPE_CHECKING, Any
 
@@ -21,7 +21,6 @@ from modelstat.predict.roofline import Roofline, roofline
 from modelstat.records import Trace
 from modelstat.report.columns import MODULE_COLUMNS
 from modelstat.report.document import Document, Level, Totals, build
-from modelstat.report.grid import formatted
 from modelstat.report.layers import layer_grid
 from modelstat.report.options import Options
 from modelstat.report.rows import LayerRow
@@ -30,6 +29,7 @@ from modelstat.report.training import TrainingEntry, training_entry
 
 if TYPE_CHECKING:
     import pandas as pd
+    import plotly.graph_objects as go
     from rich.console import Console, ConsoleOptions, RenderResult
 
     from modelstat.hardware.gpu import Gpu
@@ -187,15 +187,32 @@ class Analysis:
             yield part
             yield ""
 
-    def _repr_html_(self) -> str:
-        """The rows as an HTML table, for a notebook."""
-        from modelstat.report.tabular import grid_of
+    def to_html(self) -> str:
+        """The interactive report: one HTML page with its scripts and data inside, as ``--html`` writes it.
 
-        grid = grid_of([self.document])
-        head = "".join(f"<th>{escape(column.header)}</th>" for column in grid.columns)
-        body = "".join(
-            "<tr>" + "".join(f"<td>{escape(formatted(*pair))}</td>" for pair in zip(grid.columns, row.values, strict=True)) + "</tr>"
-            for row in grid.rows
-        )
-        table = f"<table><thead><tr>{head}</tr></thead><tbody>{body}</tbody></table>"
-        return f"{table}<p>{escape(grid.caption)}</p>"
+        Raises UsageError without a GPU, MissingExtraError if plotly or jinja2 is not installed.
+        """
+        from modelstat.report.page.build import page
+
+        return page([self])
+
+    def plot(self, *, level: Level = "op") -> go.Figure:
+        """The roofline on the first GPU as a plotly figure: one point per op, or per layer with ``level="module"``.
+
+        Raises UsageError without a GPU, MissingExtraError if plotly is not installed.
+        """
+        from modelstat.report.chart.view import views
+        from modelstat.report.interactive import figure
+
+        return figure(views([self])[0], layers=level == "module")
+
+    def _repr_html_(self) -> str:
+        """The rows as an HTML table, for a notebook; with a GPU, and where plotly is installed, the interactive chart below it."""
+        from modelstat.report.tabular import render
+
+        file = StringIO()
+        render([self.document], "html", file)
+        if self.gpus and find_spec("plotly"):
+            # The library goes along, so that the chart needs no network.
+            file.write(self.plot().to_html(full_html=False, include_plotlyjs=True))
+        return file.getvalue()

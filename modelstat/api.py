@@ -10,7 +10,7 @@ from modelstat.cost.user import formula
 from modelstat.errors import InputError, UsageError
 from modelstat.memory.optimizer import check_optimizer
 from modelstat.sources import parse
-from modelstat.trace.cache import TraceCache
+from modelstat.walking import module_inputs, shape_text, spec_inputs, trace_key, trace_module, trace_row, trace_source, trace_spec
 
 if TYPE_CHECKING:
     from pathlib import Path
@@ -19,13 +19,12 @@ if TYPE_CHECKING:
 
     from modelstat.analysis import Analysis
     from modelstat.hardware.gpu import Gpu
-    from modelstat.predict.measured import Row as MeasuredRow
     from modelstat.records import Trace
-    from modelstat.sources import Source
-    from modelstat.sources.source import Built
+    from modelstat.report.compare import Comparison
+    from modelstat.serving.phase import Phase
     from modelstat.sweeping.sweep import Sweep
 
-__all__ = ["analyze", "formula", "stat", "sweep", "trace_spec"]
+__all__ = ["analyze", "compare", "formula", "stat", "swap", "sweep", "trace_key", "trace_source", "trace_spec"]
 
 
 def analyze(
@@ -42,6 +41,7 @@ def analyze(
     channels_last: bool = False,
     cuda_graph: bool = False,
     measured: str | None = None,
+    phase: Phase | None = None,
 ) -> Analysis:
     """What each layer of a model costs, and what bounds it on a GPU.
 
@@ -60,6 +60,7 @@ def analyze(
         channels_last: images with their channels innermost.
         cuda_graph: one launch for all kernels.
         measured: a time of the same pass on another GPU, ``"12.3ms@rtx-3090"``, or a CSV of several, which corrects the predicted times.
+        phase: of a language model's spec, ``modelstat.serving.phase.prefill(2048)`` or ``decode(4096)``.
 
     Raises:
         ModelstatError: one of its kinds, see :mod:`modelstat.errors`; each names the input and the way out.
@@ -68,27 +69,80 @@ def analyze(
     from modelstat.predict.execution import parse_execution
     from modelstat.predict.measured import correction
 
-    gpus = _gpus(gpu)
+    gpus = given_gpus(gpu)
     execution = parse_execution(mode, str(host), channels_last=channels_last, cuda_graph=cuda_graph)
     if training is not None:
         check_optimizer(training)
     if isinstance(model, str):
-        if inputs is not None and not isinstance(inputs, str):
-            raise InputError(f"{model}: inputs of a model spec are given by shape, such as '3x224x224'")
+        inputs = spec_inputs(model, inputs)
         if kwargs:
             raise InputError(f"{model}: keyword arguments of a model spec are given in inputs, such as 'mask=128:bool'")
-        trace = trace_spec(model, inputs, batch, precision, channels_last=execution.walks_channels_last)
+        if phase is not None and training:
+            raise UsageError(f"{model}: a phase of a language model is no training, leave one of the two out")
+        trace = trace_spec(model, inputs, batch, precision, channels_last=execution.walks_channels_last, phase=phase)
         step = trace_spec(model, inputs, batch, precision, training=True) if training else None
+    elif phase is not None:
+        raise UsageError(f"{type(model).__name__}: a phase is of a model spec such as 'hf:llama', not of a module")
     else:
-        trace = _trace_module(model, inputs, kwargs, precision, batch, channels_last=execution.walks_channels_last)
-        step = _trace_module(model, inputs, kwargs, precision, batch, training=True) if training else None
+        trace = trace_module(model, inputs, kwargs, precision, batch, channels_last=execution.walks_channels_last)
+        step = trace_module(model, inputs, kwargs, precision, batch, training=True) if training else None
     ratio = None
     if measured is not None:
-        ratio = correction(measured, trace, execution, _trace_row)
+        ratio = correction(measured, trace, execution, trace_row)
     both = (step, training) if step and training else None
     analysis = Analysis.from_trace(trace, gpus, training=both, execution=execution, measured=ratio)
     analysis.require_peak()
     return analysis
+
+
+def compare(
+    *models: nn.Module | str | Analysis,
+    inputs: Any = None,
+    batch: int | Sequence[int | None] | None = None,
+    precision: str | Sequence[str | None] | None = None,
+    gpu: str | Gpu | Sequence[str | Gpu] | None = None,
+    mode: str = "eager",
+    host: str | float = "typical",
+    channels_last: bool = False,
+    cuda_graph: bool = False,
+    eval_mode: bool = False,
+    cache: bool = True,
+    progress: Callable[[int], None] | None = None,
+) -> Comparison:
+    """Models against each other, at each batch and precision, on each GPU. Each model is traced once for each batch and precision.
+
+    Args:
+        models: at least two of: a spec as on the command line, an nn.Module, an Analysis, and the path of a saved report (``old.json``).
+        inputs: as for :func:`analyze`, the same for all; each spec's own by default. An nn.Module needs it.
+        batch: one batch or several. Of a saved report, those that it holds.
+        precision: as for :func:`analyze`, one or several.
+        gpu: as for :func:`analyze`; by default the GPUs that the saved reports and analyses among the models hold.
+        mode: as for :func:`analyze`, like the three that follow.
+        host: what issues the ops.
+        channels_last: images with their channels innermost.
+        cuda_graph: one launch for all kernels.
+        eval_mode: put a model that its file returns in training mode into eval.
+        cache: read traces that are there already, and keep new ones.
+        progress: told the number of ops while a model is walked.
+
+    Raises UsageError for fewer than two models and for what a saved report does not hold, InputError for a file that is no report, and
+    what :func:`analyze` raises. Among several GPUs or models a missing peak is a row without times.
+    """
+    from modelstat.predict.execution import parse_execution
+    from modelstat.report.compare import Comparison
+    from modelstat.report.compare_gather import gather
+
+    execution = parse_execution(mode, str(host), channels_last=channels_last, cuda_graph=cuda_graph)
+
+    last = execution.walks_channels_last
+
+    def trace(model: Any, size: int | None, kind: str | None) -> Trace:
+        if isinstance(model, str):
+            shape = spec_inputs(model, inputs)
+            return trace_spec(model, shape, size, kind, eval_mode=eval_mode, channels_last=last, cache=cache, progress=progress)
+        return trace_module(model, inputs, None, kind, size, channels_last=last)
+
+    return Comparison(gather(models, _several(batch), _several(precision), given_gpus(gpu), execution, trace))
 
 
 def stat(
@@ -110,11 +164,11 @@ def stat(
         raise UsageError(f"query_granularity {query_granularity}: only 1 (every layer) is known, use analyze() and its depth instead")
     if isinstance(model, str):
         source = parse(model)
-        built = source.build(_shape_text(input_size), None, weights=True)
+        built = source.build(shape_text(input_size), None, weights=True)
         module, args, kwargs = built.model, built.args, built.kwargs
     else:
         module = model
-        args, kwargs = _inputs(module, input_size, None, None)[:2]
+        args, kwargs = module_inputs(module, input_size, None, None)[:2]
     trace = capture(module, args, kwargs)
     durations = leaf_durations(module, args, kwargs)
     render(torchstat_rows(trace, costs(trace), durations), file or sys.stdout)
@@ -180,10 +234,57 @@ def sweep(
 
     execution = parse_execution(mode, str(host), channels_last=channels_last, cuda_graph=cuda_graph)
     models = expand([specs] if isinstance(specs, str) else list(specs))
-    grid = Grid(models, _several(inputs), _several(batch), _several(precision), _gpus(gpu), layers, execution)
+    grid = Grid(models, _several(inputs), _several(batch), _several(precision), given_gpus(gpu), layers, execution)
     settings = Settings(workers=workers, scheduler=scheduler, timeout=timeout, memory=memory, cache=cache)
     path = None if output is None else Path(output)
     return Sweep(grid, path, settings, resume=resume, overwrite=overwrite, progress=shown() if progress else None)
+
+
+def swap(
+    model: nn.Module,
+    *rules: str,
+    where: str | Sequence[str] | None = None,
+    skip_stem: bool = False,
+    kernel: int | str | Sequence[int | str] | None = None,
+    min_channels: int | None = None,
+    inputs: Any = None,
+    kwargs: Mapping[str, Any] | None = None,
+) -> nn.Module:
+    """A copy of a model with some of its layers swapped; the model itself stays as it was. The copy can be trained as it is.
+
+    Args:
+        model: an nn.Module, with weights or on the meta device.
+        rules: what to swap, one after another: ``"conv=ghost"``, ``"conv=ghost(ratio=2,kernel=3)"``, ``"act=relu"``, ...
+        where: globs on module paths (``"layer3.*"``); each takes what is below too.
+        skip_stem: leave out the first layer that runs.
+        kernel: take only convolutions of this size, or of one of these: 3, ``"1x7"``.
+        min_channels: take only layers with at least as many channels (features), on both sides.
+        inputs: as for :func:`analyze`. Which layer follows which is then known from a run on them, else from torch.fx, which cannot follow
+            every forward.
+        kwargs: keyword arguments of the forward.
+
+    Raises SwapError for a rule that does not exist, a selection that matches nothing or that no layer takes, and where the order of layers
+    is needed and torch.fx does not find it.
+    """
+    from modelstat.rewrite.plan import plans
+    from modelstat.rewrite.selection import from_mapping
+
+    if not rules:
+        raise UsageError("swap() needs a rule, such as 'conv=ghost'")
+    fields = {"where": _listed(where), "skip_stem": skip_stem, "kernel": _listed(kernel), "min_channels": min_channels}
+    wanted = plans(rules, from_mapping(fields))
+    from modelstat.rewrite.flow import TraceFlow
+    from modelstat.rewrite.graph import GraphFlow
+    from modelstat.rewrite.source import apply
+    from modelstat.trace.capture import capture
+    from modelstat.trace.copies import own_copy
+
+    given = None if inputs is None and not kwargs else module_inputs(model, inputs, kwargs, None)[:2]
+    return apply(own_copy(model), wanted, lambda each: TraceFlow(capture(each, *given)) if given else GraphFlow(each))[0]
+
+
+def _listed(given: Any) -> list[Any]:
+    return [] if given is None else [given] if isinstance(given, (str, int)) else list(given)
 
 
 def _several(given: Any) -> tuple[Any, ...]:
@@ -192,118 +293,8 @@ def _several(given: Any) -> tuple[Any, ...]:
     return tuple(dict.fromkeys(several)) or (None,)
 
 
-def trace_spec(
-    spec: str,
-    inputs: str | None = None,
-    batch: int | None = None,
-    precision: str | None = None,
-    *,
-    eval_mode: bool = False,
-    training: bool = False,
-    channels_last: bool = False,
-    cache: bool = True,
-    progress: Callable[[int], None] | None = None,
-) -> Trace:
-    """The trace of a model spec, from the cache if it is there: then torch is not imported.
-
-    ``inputs``, ``batch`` and ``precision`` are as on the command line; ``eval_mode`` puts a model that its file returns in training
-    mode into eval; ``training`` walks the model forward and back, in training mode; ``channels_last`` on images whose channels are
-    innermost; ``progress`` is told the number of ops while a model is walked.
-    Raises SourceError, InputError, UsageError or TraceError.
-    """
-    source = parse(spec)
-    precision = precision or source.precision
-    key = trace_key(source, inputs, batch, precision, channels_last)
-    key |= {name: True for name, asked in (("eval", eval_mode), ("training", training)) if asked}
-    store = TraceCache() if cache else None
-    trace = store.get(key) if store is not None else None
-    if trace is None:
-        from modelstat.trace.capture import capture
-
-        def build(weights: bool) -> Built:
-            built = source.build(inputs, batch, weights=weights)
-            if eval_mode:
-                built.model.eval()
-            return built
-
-        def rebuild() -> tuple[nn.Module, tuple[str, ...]]:
-            real = build(weights=True)
-            return real.model, real.notes
-
-        built = build(weights=False)
-        trace = capture(
-            built.model,
-            built.args,
-            built.kwargs,
-            model_name=source.spec,
-            precision_name=precision,
-            batch=built.batch,
-            notes=built.notes,
-            rebuild=rebuild,
-            progress=progress,
-            training=training,
-            channels_last=channels_last,
-        )
-        if store is not None and not _has_user_formula(trace):
-            store.put(key, trace)
-    return trace
-
-
-def trace_key(
-    source: Source, inputs: str | None, batch: int | None, precision: str | None, channels_last: bool = False
-) -> dict[str, Any]:
-    """What the trace of a source is stored under, see :class:`modelstat.trace.cache.TraceCache`."""
-    layout = {"channels-last": True} if channels_last else {}
-    return {**source.key(), "inputs": inputs, "batch": batch, "precision": precision or source.precision, **layout}
-
-
-def _has_user_formula(trace: Trace) -> bool:
-    """A formula lives in one process: a trace that holds its result must not answer another."""
-    return any(op.cost is not None for op in trace.ops)
-
-
-def _trace_row(row: MeasuredRow) -> Trace:
-    return trace_spec(row.model, row.input, row.batch, row.precision, channels_last=row.walks_channels_last)
-
-
-def _trace_module(
-    model: nn.Module, inputs: Any, kwargs: Mapping[str, Any] | None, precision: str | None, batch: int | None, *,
-    training: bool = False, channels_last: bool = False,
-) -> Trace:  # fmt: skip
-    from modelstat.trace.capture import capture
-
-    args, named, batch = _inputs(model, inputs, kwargs, batch)
-    return capture(model, args, named, precision_name=precision, batch=batch, training=training, channels_last=channels_last)
-
-
-def _inputs(
-    model: nn.Module, inputs: Any, kwargs: Mapping[str, Any] | None, batch: int | None
-) -> tuple[tuple[Any, ...], dict[str, Any], int | None]:
-    named = dict(kwargs or {})
-    if inputs is None and not named:
-        raise InputError(f"{type(model).__name__}: give inputs, a tuple of tensors or the shape of one sample such as '3x224x224'")
-    text = _shape_text(inputs)
-    if text is None:
-        if batch is not None:
-            raise UsageError(f"batch {batch}: tensors are used as they are, give the shape of one sample instead")
-        args = inputs if isinstance(inputs, tuple) else tuple(inputs) if isinstance(inputs, list) else () if inputs is None else (inputs,)
-        return args, named, None
-    from modelstat.sources.inputs import parse_inputs
-
-    args, from_text, batch = parse_inputs(text).build(batch)
-    return args, {**from_text, **named}, batch
-
-
-def _shape_text(inputs: Any) -> str | None:
-    """``3x224x224`` for a text or for a sequence of integers, which is one sample's shape; None for tensors."""
-    if isinstance(inputs, str):
-        return inputs
-    if isinstance(inputs, (tuple, list)) and inputs and all(type(size) is int for size in inputs):
-        return "x".join(str(size) for size in inputs)
-    return None
-
-
-def _gpus(gpu: str | Gpu | Sequence[str | Gpu] | None) -> tuple[Gpu, ...]:
+def given_gpus(gpu: str | Gpu | Sequence[str | Gpu] | None) -> tuple[Gpu, ...]:
+    """The GPUs that an argument names. Raises UnknownGpuError or GpuDefinitionError."""
     if gpu is None:
         return ()
     from modelstat.hardware.database import resolve

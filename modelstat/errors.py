@@ -15,7 +15,9 @@
     ├── MissingExtraError             an optional package is not installed
     ├── ProfileError                  a profiler's file that cannot be read, or holds nothing of use
     ├── OutputError                   a file that cannot be written
+    ├── BudgetError                   a budget file with a mistake, or a budget that cannot be checked
     ├── UsageError                    options that do not go together
+    ├── SwapError                     a swap that does not exist, cannot be read, or that no layer takes
     ├── ClusterError                  a Dask cluster that cannot be reached, or whose workers cannot do the work
     ├── CostError                     a formula that cannot be registered, or that failed
     └── StrictError                   --strict and an op without a formula (exit code 3)
@@ -83,8 +85,16 @@ class OutputError(ModelstatError):
     """A file that cannot be written."""
 
 
+class BudgetError(ModelstatError):
+    """A budget file with a mistake, or a budget that cannot be checked."""
+
+
 class UsageError(ModelstatError):
     """Options that do not go together."""
+
+
+class SwapError(ModelstatError):
+    """A swap that does not exist, cannot be read, or that no layer takes."""
 
 
 class ClusterError(ModelstatError):

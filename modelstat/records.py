@@ -176,6 +176,23 @@ class Input(msgspec.Struct, frozen=True):
     dtype: str
 
 
+class Swap(msgspec.Struct, frozen=True, omit_defaults=True):
+    """What one rule of :mod:`modelstat.rewrite` did to one layer, or why it left the layer as it was."""
+
+    rule: str
+    """The rule with its parameters: ``conv=ghost(kernel=3)``."""
+    path: str
+    before: str
+    """The layer's type."""
+    after: str | None = None
+    """The type of what stands in its place; None: nothing was swapped, and ``reason`` says why."""
+    reason: str | None = None
+    absorbed: tuple[str, ...] = ()
+    """Paths of the modules that ran right after it and are now inside it."""
+    note: str | None = None
+    """What could not be absorbed, and how it is treated."""
+
+
 class Trace(msgspec.Struct, frozen=True):
     """A model walked once: a graph of ops over values, not a list of totals."""
 
@@ -198,6 +215,8 @@ class Trace(msgspec.Struct, frozen=True):
     notes: tuple[str, ...] = ()
     """What the user must be told about this trace: a fall-back, a default input, a module never called."""
     versions: dict[str, str] = {}
+    swaps: tuple[Swap, ...] = ()
+    """What was swapped before the walk, and what was left as it was."""
     layout: Literal["natural", "channels-last"] = "natural"
     """channels-last: images and weights of convolutions had their channels innermost, so that the strides are those of such a run."""
 

@@ -91,6 +91,19 @@ def flops_rate(value: float) -> str:
     return _rate(value, "FLOP/s")
 
 
+def tick(value: float) -> str:
+    """A power of ten on an axis, with its decimal prefix.
+
+    >>> tick(1e13), tick(1e9), tick(0.1)
+    ('10 T', '1 G', '0.1')
+    """
+    index = 0
+    while value >= 999.5 and index < len(_PREFIXES) - 1:
+        value /= 1000
+        index += 1
+    return f"{value:g} {_PREFIXES[index]}".strip()
+
+
 def bandwidth(value: float) -> str:
     """Bytes per second in GB/s, the unit of every data sheet, with at most four significant digits.
 
@@ -150,6 +163,15 @@ def percent(value: float) -> str:
     '12.3 %'
     """
     return f"{100 * value:.1f} %"
+
+
+def change(value: float) -> str:
+    """A difference as a share of one, with its sign.
+
+    >>> change(0.1234), change(-0.4473), change(0)
+    ('+12.3 %', '-44.7 %', '0 %')
+    """
+    return f"{100 * value:+.1f} %" if value else "0 %"
 
 
 _BITS = re.compile(r"[KMGT]b(/s)?")  # gigabits where bytes are meant: eight times off, so never read as bytes
@@ -241,6 +263,24 @@ def parse_count(text: str) -> int:
     if value != int(value):
         raise UsageError(f"{text!r} is not a whole number: write it like 5M")
     return int(value)
+
+
+def parse_percent(text: str) -> float:
+    """A share of one, in percent. Raises UsageError.
+
+    >>> parse_percent("5%"), parse_percent("0.5 %")
+    (0.05, 0.005)
+    """
+    return _parse(text, {"%": 0.01}, "share", "5%")
+
+
+def parse_intensity(text: str) -> float:
+    """FLOP/B; a bare number is one. Raises UsageError.
+
+    >>> parse_intensity("20"), parse_intensity("20.7 FLOP/B")
+    (20.0, 20.7)
+    """
+    return _parse(text, {"flop/b": 1.0}, "intensity", "20 FLOP/B", "flop/b")
 
 
 def parse_flops_rate(text: str, default: str | None = None) -> float:

@@ -13,7 +13,7 @@ import pytest
 from modelstat.analysis import Analysis
 from modelstat.cost import registry
 from modelstat.cost.record import Cost
-from modelstat.errors import MissingExtraError
+from modelstat.errors import MissingExtraError, UsageError
 from modelstat.hardware.database import find
 from modelstat.records import Trace
 from tests.report.sample import conv_trace, net_trace
@@ -142,3 +142,47 @@ def test_a_real_model_fits_the_page_and_shows_its_blocks() -> None:
             document = build(trace, analysis.costs, analysis.rooflines, level=options.level)
             render([document], file, options, width=width)
             assert max(map(len, file.getvalue().splitlines())) <= width
+
+
+def test_the_page_of_an_analysis() -> None:
+    pytest.importorskip("plotly", reason="the html extra is optional")
+    assert conv("v100").to_html().startswith("<!DOCTYPE html>")
+    with pytest.raises(UsageError, match="needs a GPU"):
+        conv().to_html()
+
+
+def test_a_notebook_shows_the_table_and_the_chart() -> None:
+    pytest.importorskip("plotly", reason="the html extra is optional")
+    counts, timed = conv()._repr_html_(), conv("v100")._repr_html_()
+    assert counts.startswith("<table>")
+    assert "<script" not in counts
+    assert timed.startswith("<table>")
+    assert "Plotly.newPlot" in timed
+
+
+def test_the_figure_of_an_analysis() -> None:
+    """One trace per roof and ceiling, one per bound, one for the whole model: all under the V100's 14 TFLOP/s."""
+    pytest.importorskip("plotly", reason="the html extra is optional")
+    figure = conv("v100").plot()
+    names = [trace.name for trace in figure.data]
+    assert names[:2] == ["HBM2 900 GB/s", "fp32 CUDA cores 14.0 TFLOP/s"]
+    assert names[-1] == "whole model"
+    assert max(figure.data[1].y) == 14.0e12
+    assert "1x3x32x128" in figure.data[2].hovertext[0]
+    assert len(Analysis.from_trace(net_trace()[0], [find("v100")]).plot(level="module").data) > len(names) - 1
+
+
+def test_names_are_text_in_the_figure() -> None:
+    """Plotly reads some tags in its labels, and a script element ends at the first `</script>`."""
+    pytest.importorskip("plotly", reason="the html extra is optional")
+    attack = "<b></script><script>alert(1)</script>"
+    analysis = Analysis.from_trace(net_trace((attack, "act", "spare"), model=attack)[0], [find("v100")])
+    assert all("<b></" not in text for trace in analysis.plot().data for text in trace.hovertext or ())
+    assert "<script>alert" not in analysis._repr_html_()
+
+
+def test_without_plotly_the_figure_names_the_extra(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setitem(sys.modules, "plotly", None)
+    monkeypatch.setitem(sys.modules, "plotly.graph_objects", None)
+    with pytest.raises(MissingExtraError, match=r"\[html\]"):
+        conv("v100").plot()

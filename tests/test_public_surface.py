@@ -11,15 +11,16 @@ import modelstat
 from modelstat import errors
 
 ERRORS = [
-    "BuildError", "ClusterError", "CostError", "GpuDefinitionError", "InputError", "MissingExtraError",
+    "BudgetError", "BuildError", "ClusterError", "CostError", "GpuDefinitionError", "InputError", "MissingExtraError",
     "MissingPeakError", "ModelFileError",
-    "ModelstatError", "OutputError", "ProfileError",
-    "SourceError", "StrictError", "TraceError", "UnknownGpuError", "UnknownModelError", "UsageError",
+    "ModelstatError", "OutputError", "ProfileError", "SourceError", "StrictError", "SwapError",
+    "TraceError", "UnknownGpuError", "UnknownModelError", "UsageError",
 ]  # fmt: skip
 
 
 def test_all_is_exactly_this() -> None:
-    assert modelstat.__all__ == ["Analysis", *sorted([*ERRORS, "Sweep"]), "__version__", "analyze", "formula", "stat", "sweep"]
+    classes = ["Analysis", *sorted([*ERRORS, "Comparison", "Sweep"])]
+    assert modelstat.__all__ == [*classes, "__version__", "analyze", "compare", "formula", "serve", "stat", "swap", "sweep"]
 
 
 def test_every_error_class_is_public() -> None:
@@ -33,9 +34,12 @@ def test_every_error_class_is_public() -> None:
     ("name", "home"),
     [
         ("Analysis", "modelstat.analysis"),
+        ("Comparison", "modelstat.report.compare"),
         ("Sweep", "modelstat.sweeping.sweep"),
         ("analyze", "modelstat.api"),
+        ("compare", "modelstat.api"),
         ("stat", "modelstat.api"),
+        ("swap", "modelstat.api"),
         ("sweep", "modelstat.api"),
     ],
 )

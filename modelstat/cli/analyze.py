@@ -7,10 +7,14 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Literal
 
 from modelstat.cli.crosscheck import check_format, second_opinion
+from modelstat.cli.drawings import Drawings
 from modelstat.cli.lists import batches, precisions, words
-from modelstat.cli.options import RUN, SHOW, WHAT, option
+from modelstat.cli.options import DRAW, LANGUAGE, RUN, SHOW, WHAT, option
+from modelstat.cli.phases import PhaseName, asked
 from modelstat.cli.render import Format, Level, check, write
 from modelstat.cli.run import Mode, correction, execution
+from modelstat.report.plot import Kind
+from modelstat.report.plot.theme import Theme
 
 if TYPE_CHECKING:
     from modelstat.analysis import Analysis
@@ -32,6 +36,11 @@ def analyze(
     crosscheck: Annotated[bool, option(WHAT)] = False,
     duration: Annotated[bool, option(WHAT)] = False,
     no_cache: Annotated[bool, option(WHAT)] = False,
+    phase: Annotated[PhaseName | None, option(LANGUAGE, "PHASE")] = None,
+    prompt: Annotated[int | None, option(LANGUAGE, "N")] = None,
+    context: Annotated[int | None, option(LANGUAGE, "N")] = None,
+    generate: Annotated[int | None, option(LANGUAGE, "N")] = None,
+    kv_cache: Annotated[str | None, option(LANGUAGE, "FORMAT")] = None,
     mode: Annotated[Mode, option(RUN, "MODE")] = "eager",
     cuda_graph: Annotated[bool, option(RUN)] = False,
     channels_last: Annotated[bool, option(RUN)] = False,
@@ -46,6 +55,11 @@ def analyze(
     format: Annotated[Format, option(SHOW, "FORMAT")] = "table",
     output: Annotated[Path | None, option(SHOW, "FILE")] = None,
     wide: Annotated[bool, option(SHOW)] = False,
+    html: Annotated[Path | None, option(DRAW, "FILE")] = None,
+    roofline: Annotated[bool, option(DRAW)] = False,
+    plot: Annotated[Path | None, option(DRAW, "FILE")] = None,
+    plot_kind: Annotated[Kind | None, option(DRAW, "KIND")] = None,
+    plot_theme: Annotated[Theme | None, option(DRAW, "THEME")] = None,
     traceback: Annotated[bool, option(SHOW)] = False,
 ) -> int:
     """Analyze one model.
@@ -63,6 +77,11 @@ def analyze(
         crosscheck: Compare MACs with fvcore and FlopCounterMode instead.
         duration: Add torchstat's duration: one timed run on this machine.
         no_cache: Trace again instead of reading the cache.
+        phase: prefill, decode or serve a language model (hf:...).
+        prompt: Tokens of a prompt, 2048 by default.
+        context: Tokens in the cache before a decode, 2048 by default.
+        generate: Tokens that serve writes, 256 by default.
+        kv_cache: fp8 or int8: keys and values kept in one byte each.
         mode: eager (the default) or compile: kernels fused.
         cuda_graph: One launch for all kernels: no host cost per op.
         channels_last: Images with their channels innermost.
@@ -74,9 +93,14 @@ def analyze(
         sort: Sort by a column, largest first.
         top: The N heaviest modules, by --sort or else by time.
         filter: Rows whose path matches, such as "layer4.*".
-        format: table, json, csv, markdown, latex or torchstat.
+        format: table, json, csv, tsv, markdown, latex, html, torchstat.
         output: Write to a file, whole or not at all.
         wide: All columns at full width.
+        html: One page to look at and to filter; it needs no network.
+        roofline: Draw the roofline below the table.
+        plot: Draw a figure: .png, .svg or .pdf.
+        plot_kind: roofline (the default), batch or gpus.
+        plot_theme: light (the default), dark or paper.
         traceback: Show where an error came from.
     """
     from modelstat.analysis import Analysis
@@ -97,15 +121,33 @@ def analyze(
     if crosscheck:
         check_format(format)
     check(options, format, timed=bool(gpus), several=len(runs) * max(1, len(gpus)) > 1, duration=duration)
-    with Output(output) as out:
-        with TraceProgress(f"tracing {model}") as progress:
+    drawings = Drawings(html, plot, plot_kind, plot_theme, roofline=roofline)
+    sizes, kinds = (len({run[position] for run in runs}) for position in (1, 0))
+    drawings.check(gpus=len(gpus), batches=sizes, precisions=kinds, form=format, crosscheck=crosscheck, output=output)
+    language = asked(phase, prompt, context, generate, kv_cache)
+    if language is not None:
+        language.check({
+            "--input": input is not None, "--training": training is not None, "--crosscheck": crosscheck, "--duration": duration,
+            "--channels-last": channels_last,
+        })  # fmt: skip
+        if language.serves:
+            drawn = {"--html": html is not None, "--plot": plot is not None, "--roofline": roofline}
+            others = {"--measured": measured is not None, "--causal": causal != "full", "--strict": strict, **drawn}
+            language.check_report(format, options, level, others)
+    with Output(output) as out, drawings:
+        if language is not None and language.serves:
+            return language.serve(model, gpus, running, runs, format, out, cache=not no_cache)
+        with TraceProgress(f"tracing {model}", runs=len(runs) * (2 if training else 1)) as progress:
 
             def traced(precision: str | None, size: int | None, both_ways: bool) -> Trace:
                 last = running.walks_channels_last and not both_ways
-                return trace_spec(
-                    model, input, size, precision, eval_mode=eval, training=both_ways, channels_last=last, cache=not no_cache,
-                    progress=progress,
-                )  # fmt: skip
+                with progress.run():
+                    if language is not None:
+                        return language.trace(model, size, precision, cache=not no_cache, progress=progress)
+                    return trace_spec(
+                        model, input, size, precision, eval_mode=eval, training=both_ways, channels_last=last, cache=not no_cache,
+                        progress=progress,
+                    )  # fmt: skip
 
             traces = [traced(each, size, False) for each, size in runs]
             steps = [(traced(each, size, True), training) if training else None for each, size in runs]
@@ -120,6 +162,7 @@ def analyze(
             analysis.require_peak()
         durations = [_durations(model, input, size, eval) if duration else None for _, size in runs]
         write(analyses, format, options, out, durations)
+        drawings.draw(analyses, out, ops=level == "op")
     if strict:
         _refuse_unknown(analyses)
     return 0

@@ -13,15 +13,27 @@ from modelstat import __version__
 from modelstat.cli.analyze import analyze
 from modelstat.cli.cache import cache
 from modelstat.cli.calibrate import calibrate
+from modelstat.cli.check import check
+from modelstat.cli.compare import compare
 from modelstat.cli.gpus import gpus
 from modelstat.cli.measure import measure
 from modelstat.cli.overlay import overlay
 from modelstat.cli.query import query
+from modelstat.cli.swap import swap
 from modelstat.cli.sweep import sweep
 
 COMMANDS: dict[str, Callable[..., object]] = {
-    "gpus": gpus, "cache": cache, "sweep": sweep, "query": query, "overlay": overlay, "measure": measure, "calibrate": calibrate,
-}  # fmt: skip
+    "gpus": gpus,
+    "cache": cache,
+    "sweep": sweep,
+    "query": query,
+    "compare": compare,
+    "check": check,
+    "swap": swap,
+    "overlay": overlay,
+    "measure": measure,
+    "calibrate": calibrate,
+}
 """What is a command, not a model: a model of that name is written with its origin (``timm:gpus``)."""
 
 HELP = "What every layer of a PyTorch model costs, and what sets its time on a GPU, without weights and without a GPU."
@@ -36,7 +48,7 @@ def build_app() -> App:
         version=__version__,
         help_format="plaintext",
         default_parameter=Parameter(negative=(), show_default=False, show_choices=False),
-        group_commands=Group("Commands", sort_key=4),
+        group_commands=Group("Commands", sort_key=6),
         result_action="return_value",
         suppress_keyboard_interrupt=False,
     )

@@ -7,8 +7,10 @@ import inspect
 from cyclopts import Group, Parameter
 
 WHAT = Group("What to analyze", sort_key=1)
-RUN = Group("How it runs", sort_key=2)
-SHOW = Group("What to show", sort_key=3)
+LANGUAGE = Group("Language models", sort_key=2)
+RUN = Group("How it runs", sort_key=3)
+SHOW = Group("What to show", sort_key=4)
+DRAW = Group("What to draw", sort_key=5)
 
 _HAS_METAVAR = "metavar" in inspect.signature(Parameter).parameters
 

@@ -14,15 +14,16 @@ from modelstat.errors import OutputError
 
 
 class Output:
-    """Context manager around one report. ``path`` None is stdout.
+    """Context manager around one report. ``path`` None is stdout; ``option`` is what the user gave the path by, for error messages.
 
     Entering opens the place, so that a path that cannot be written fails before any work is done. The text goes into a
     temporary file beside the target, which takes the target's name when all went well: a failed run leaves an old file
     as it was. Raises OutputError for a path that cannot be written.
     """
 
-    def __init__(self, path: Path | None) -> None:
+    def __init__(self, path: Path | None, option: str = "--output") -> None:
         self._path = path
+        self._option = option
         self._temporary: Path | None = None
         self.stream: TextIO = sys.stdout
 
@@ -42,7 +43,7 @@ class Output:
                 # A device or a pipe cannot be replaced; a directory refuses here.
                 self.stream = target.open("w", encoding="utf-8")
         except OSError as error:
-            raise OutputError(f"--output {self._path} cannot be written: {_reason(error, target)}") from error
+            raise OutputError(f"{self._option} {self._path} cannot be written: {_reason(error, target)}") from error
         return self
 
     def __exit__(self, kind: type[BaseException] | None, error: BaseException | None, traceback: TracebackType | None) -> None:
@@ -58,7 +59,7 @@ class Output:
         except OSError as failure:
             if self._temporary is not None:
                 self._temporary.unlink(missing_ok=True)
-            raise OutputError(f"--output {self._path} cannot be written: {failure.strerror}") from failure
+            raise OutputError(f"{self._option} {self._path} cannot be written: {failure.strerror}") from failure
 
     @property
     def is_file(self) -> bool:

@@ -13,7 +13,7 @@ if TYPE_CHECKING:
     from modelstat.report.document import Document
     from modelstat.report.options import Options
 
-Format = Literal["table", "json", "csv", "markdown", "latex", "torchstat"]
+Format = Literal["table", "json", "csv", "tsv", "markdown", "latex", "html", "torchstat"]
 Level = Literal["module", "op"]
 Durations = Mapping[int, float] | None
 """Seconds by index into a trace's modules, None where nothing was timed."""

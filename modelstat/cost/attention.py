@@ -44,6 +44,24 @@ def query_key_pairs(op: Op, rows: int, queries: int, keys: int) -> int:
     return rows * keys
 
 
+def pairs_heads_last(op: Op, query: TensorSpec, key: TensorSpec) -> int:
+    """Pairs that are scored by query (B, L, H, E) and key (B, S, H, E), of all heads, or by packed sequences (total, H, E).
+
+    The lengths of packed sequences are values: the trace may carry the number of query-key pairs per head as the argument ``pairs``;
+    otherwise every query meets ``max_k`` keys, an upper bound that is exact for sequences of one length.
+    """
+    *batch, rows, heads, _ = query.shape
+    if "pairs" in op.arguments:
+        counted = "causal_pairs" if op.argument(CAUSAL_HALF) and op.argument("is_causal") else "pairs"
+        return int(op.argument(counted, op.arguments["pairs"])) * heads
+    keys = key.shape[-3]
+    longest = op.argument("max_k") or op.argument("max_seqlen_k") or op.argument("max_seqlen_kv")
+    packed = any(op.tensor(name) is not None for name in ("cum_seq_q", "cu_seqlens_q", "cu_seq_q", "cu_seqlens_k"))
+    if packed and longest:
+        keys = min(keys, int(longest))
+    return query_key_pairs(op, prod(batch) * rows * heads, rows, keys)
+
+
 def _work(pairs: int, result: int, channels: int, value_channels: int, masked: bool, dropout: float = 0.0) -> Work:
     """The Work of attention over query-key ``pairs`` (heads and batch included) that yields ``result`` elements."""
     per_score = SOFTMAX_AND_SCALE + masked + (2 if dropout else 0)  # dropout multiplies by a mask and rescales
@@ -81,23 +99,9 @@ def dot_product_attention(op: Op) -> Work:
     "flash_attn::_flash_attn_varlen_forward", "xformers::efficient_attention_forward_cutlass", "modelstat::varlen_attention",
 )  # fmt: skip
 def attention_heads_last(op: Op) -> Work:
-    """query (B, L, H, E), key (B, S, H, E), value (B, S, H, Ev), or packed sequences (total, H, E) with cumulated lengths.
-
-    The lengths of packed sequences are values: the trace may carry the number of query-key pairs per head as the argument ``pairs``;
-    otherwise every query meets ``max_k`` keys, an upper bound that is exact for sequences of one length.
-    """
+    """query (B, L, H, E), key (B, S, H, E), value (B, S, H, Ev), or packed sequences (total, H, E) with cumulated lengths."""
     query, key, value = operand(op, "query", "q"), operand(op, "key", "k"), operand(op, "value", "v")
-    *batch, rows, heads, channels = query.shape
-    keys = key.shape[-3]
-    longest = op.argument("max_k") or op.argument("max_seqlen_k") or op.argument("max_seqlen_kv")
-    packed = any(op.tensor(name) is not None for name in ("cum_seq_q", "cu_seqlens_q", "cu_seq_q", "cu_seqlens_k"))
-    if packed and longest:
-        keys = min(keys, int(longest))
-    if "pairs" in op.arguments:
-        counted = "causal_pairs" if op.argument(CAUSAL_HALF) and op.argument("is_causal") else "pairs"
-        pairs = int(op.argument(counted, op.arguments["pairs"])) * heads
-    else:
-        pairs = query_key_pairs(op, prod(batch) * rows * heads, rows, keys)
+    pairs, channels = pairs_heads_last(op, query, key), query.shape[-1]
     masked = op.tensor("bias") is not None or op.tensor("attn_bias") is not None
     return _work(pairs, prod(query.shape[:-1]) * value.shape[-1], channels, value.shape[-1], masked, _dropout(op))
 

@@ -8,7 +8,7 @@ from __future__ import annotations
 
 from math import prod
 
-from modelstat.cost.attention import query_key_pairs
+from modelstat.cost.attention import pairs_heads_last, query_key_pairs
 from modelstat.cost.convolution import convolution_macs
 from modelstat.cost.operands import elements, operand, total_bytes
 from modelstat.cost.registry import Work, register
@@ -111,12 +111,23 @@ def attention(op: Op) -> Work:
     return _attention(pairs, grad, tensors, _has_mask(op), to_mask, bool(op.argument("dropout_p")))
 
 
-@register("attention", "aten::_flash_attention_backward", "aten::_efficient_attention_backward", "flash_attn::_flash_attn_backward")
+@register(
+    "attention",
+    "aten::_flash_attention_backward", "aten::_efficient_attention_backward", "flash_attn::_flash_attn_backward",
+    "flash_attn::_flash_attn_varlen_backward", "torch_attn::_varlen_attn_backward", "modelstat::varlen_attention_backward",
+)  # fmt: skip
 def attention_heads_last(op: Op) -> Work:
-    """The same for query (B, L, H, E), key (B, S, H, E) and value (B, S, H, Ev)."""
+    """The same for query (B, L, H, E), key (B, S, H, E) and value (B, S, H, Ev), or packed sequences (total, H, E)."""
     grad, tensors = _tensors(op)
-    pairs = query_key_pairs(op, prod(grad.shape[:-1]), grad.shape[-3], tensors[1].shape[-3])
+    pairs = pairs_heads_last(op, tensors[0], tensors[1])
     return _attention(pairs, grad, tensors, _has_mask(op), 0, bool(op.argument("dropout_p")))
+
+
+@register("attention", "aten::_cudnn_attention_backward")
+def cudnn_attention(op: Op) -> Work:
+    """Heads before positions when dense (B, H, L, E), after them when packed (total, H, E)."""
+    dense = len(operand(op, "query").shape) == 4
+    return attention(op) if dense else attention_heads_last(op)
 
 
 RNN_POINTWISE = {4: 23, 3: 17, 1: 4}

@@ -89,7 +89,9 @@ def grouped(op: Op) -> Work:
     """Products of one group of rows each (mixture of experts), bounded by offsets.
 
     rows (T, K) @ (G, K, N) -> (T, N): every row meets one matrix, so a group without rows is not read: at most T of the G matrices
-    are. (M, T) @ (T, N) -> (G, M, N): the T columns are shared out among the groups. (G, M, K) with either: each output sums K.
+    are. Where the trace says how many of them a token meets (``choices``), the expected number is read:
+    G (1 - (1 - choices/G)^tokens) for T / choices tokens. (M, T) @ (T, N) -> (G, M, N): the T columns are shared out among the groups.
+    (G, M, K) with either: each output sums K.
     """
     left, right = operand(op, "self", "input"), operand(op, "mat2", "weight")
     outputs = op.outputs[0].elements
@@ -98,9 +100,11 @@ def grouped(op: Op) -> Work:
         groups = op.outputs[0].shape[0]
         return Work(macs=outputs * left.shape[1] // max(groups, 1), bias=bias)
     read = None
-    if len(left.shape) == 2 and right.shape[0] > left.shape[0]:
-        others = total_bytes(spec for spec in op.inputs if spec != right)
-        read = others + right.bytes * left.shape[0] // right.shape[0]
+    rows, matrices = left.shape[0], right.shape[0]
+    choices = op.argument("choices")
+    if len(left.shape) == 2 and (choices or matrices > rows):
+        met = matrices * (1.0 - (1.0 - choices / matrices) ** (rows / choices)) if choices else rows
+        read = total_bytes(spec for spec in op.inputs if spec != right) + round(right.bytes * met / matrices)
     return Work(macs=outputs * left.shape[-1], bias=bias, read=read)
 
 

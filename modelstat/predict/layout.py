@@ -26,16 +26,16 @@ def channels_last(trace: Trace, families: tuple[str, ...]) -> Trace:
         if convolution or passes:
             last.update(spec.value for spec in op.outputs if len(spec.shape) in (4, 5))
         if not op.view and (convolution or any(spec.value in last for spec in (*op.inputs, *op.outputs))):
-            # A convolution's weight is laid out like the images.
-            inputs = tuple(_last(spec) if spec.value in last or convolution else spec for spec in op.inputs)
+            # A convolution's weight and data are laid out like the images: what made them is taken to have written them so.
+            inputs = tuple(_last(spec, convolution) if spec.value in last or convolution else spec for spec in op.inputs)
             outputs = tuple(_last(spec) if spec.value in last else spec for spec in op.outputs)
             op = msgspec.structs.replace(op, inputs=inputs, outputs=outputs)
         ops.append(op)
     return msgspec.structs.replace(trace, ops=tuple(ops))
 
 
-def _last(spec: TensorSpec) -> TensorSpec:
-    """A dense image in its natural order gets the strides of channels-last; all else stays."""
+def _last(spec: TensorSpec, whatever: bool = False) -> TensorSpec:
+    """A dense image in its natural order, or ``whatever`` order it has, gets the strides of channels-last; all else stays."""
     if len(spec.shape) not in (4, 5) or 0 in spec.shape:
         return spec
     natural: list[int] = []
@@ -43,7 +43,7 @@ def _last(spec: TensorSpec) -> TensorSpec:
     for size in reversed(spec.shape):
         natural.insert(0, step)
         step *= size
-    if spec.strides != tuple(natural):
+    if spec.strides != tuple(natural) and not whatever:
         return spec
     channels, pixels = spec.shape[1], step // (spec.shape[0] * spec.shape[1])
     inner = tuple(stride * channels for stride in natural[2:])

@@ -11,13 +11,13 @@ from modelstat.cost.record import Cost
 from modelstat.errors import MissingPeakError
 from modelstat.hardware.gpu import Gpu
 from modelstat.predict.execution import GRAPH_KERNEL_SECONDS, Execution
-from modelstat.predict.fusion import Kernel, fuse, library_call
+from modelstat.predict.fusion import Kernel
 from modelstat.predict.interval import interval
 from modelstat.predict.kernels.constants import constants
 from modelstat.predict.kernels.dispatch import kernel_time
 from modelstat.predict.kernels.rates import architecture_family
 from modelstat.predict.kernels.timing import NOTHING, Time
-from modelstat.predict.layout import channels_last
+from modelstat.predict.launch import Launch, launches
 from modelstat.predict.queue import simulate
 from modelstat.records import Trace
 
@@ -75,12 +75,9 @@ class Prediction(msgspec.Struct, frozen=True):
 def predict(trace: Trace, costs: Sequence[Cost], gpu: Gpu, execution: Execution | None = None) -> Prediction:
     """The predicted time of a trace on a GPU. A missing peak gives a Prediction without times, and the reason."""
     execution = execution or Execution()
-    natural = trace
-    if trace.layout == "natural" and (execution.channels_last or execution.mode == "compile"):
-        # The compiler lays images out channels-last by itself. Run eagerly, a trace that was walked so is nearer to the truth.
-        trace = channels_last(trace, tuple(cost.family for cost in costs))
+    launched = launches(trace, costs, execution)
     try:
-        kernels, times = _compiled(trace, natural, costs, gpu) if execution.mode == "compile" else _eager(trace, costs, gpu)
+        times = _times(launched, gpu, tf32=trace.precision == "tf32", compiled=execution.mode == "compile")
     except MissingPeakError as error:
         return Prediction(gpu, execution, (), 0, None, None, None, None, None, str(error))
     gap = GRAPH_KERNEL_SECONDS if execution.cuda_graph else 0.0
@@ -89,7 +86,7 @@ def predict(trace: Trace, costs: Sequence[Cost], gpu: Gpu, execution: Execution 
     if gpu.calibration is not None and not execution.cuda_graph:
         issue = gpu.calibration.host_us / 1e6
     timeline = simulate(running, [issue if seconds > 0.0 else 0.0 for seconds in running])
-    ops = _shared(trace, costs, kernels, times, running, timeline.waits)
+    ops = _shared(trace, costs, [each.kernel for each in launched], times, running, timeline.waits)
     compute, memory = sum(op.compute_seconds for op in ops), sum(op.memory_seconds for op in ops)
     idle_share = timeline.idle / timeline.total if timeline.total else 0.0
     bound: Bound = "overhead" if idle_share > 0.5 else "compute" if compute >= memory else "memory"
@@ -106,25 +103,13 @@ def predict(trace: Trace, costs: Sequence[Cost], gpu: Gpu, execution: Execution 
     )  # fmt: skip
 
 
-def _eager(trace: Trace, costs: Sequence[Cost], gpu: Gpu) -> tuple[list[Kernel], list[Time]]:
-    tf32 = trace.precision == "tf32"
-    kernels = [Kernel((index,), index, cost) for index, cost in enumerate(costs)]
-    times = [NOTHING if op.view else kernel_time(op, cost, gpu, tf32=tf32) for op, cost in zip(trace.ops, costs, strict=True)]
-    return kernels, times
-
-
-def _compiled(trace: Trace, natural: Trace, costs: Sequence[Cost], gpu: Gpu) -> tuple[list[Kernel], list[Time]]:
-    """Fused kernels. A normalisation is generated for the layout that is there, so none is changed for it: ``natural`` says so."""
-    tf32 = trace.precision == "tf32"
+def _times(launched: Sequence[Launch], gpu: Gpu, *, tf32: bool, compiled: bool) -> list[Time]:
     faster = constants("execution", "compile")["generated"]
-    kernels = list(fuse(trace, costs))
     times: list[Time] = []
-    for kernel in kernels:
-        generated = kernel.cost.unit != "matmul" and kernel.cost.known != "unknown"
-        op = natural.ops[kernel.lead] if generated else library_call(trace.ops[kernel.lead])
-        time = kernel_time(op, kernel.cost, gpu, tf32=tf32)
+    for kernel, op, generated in launched:
+        time = NOTHING if op.view else kernel_time(op, kernel.cost, gpu, tf32=tf32, compiled=compiled)
         times.append(Time(*(seconds * faster for seconds in time)) if generated else time)
-    return kernels, times
+    return times
 
 
 def _shared(

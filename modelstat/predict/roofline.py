@@ -7,7 +7,7 @@ from typing import Literal
 
 import msgspec
 
-from modelstat.cost.record import Cost
+from modelstat.cost.record import Cost, Unit
 from modelstat.errors import MissingPeakError
 from modelstat.hardware.gpu import Gpu, Peak
 from modelstat.memory.peak import peak_memory
@@ -134,6 +134,15 @@ def roofline(trace: Trace, costs: Sequence[Cost], gpu: Gpu) -> Roofline:
     )
 
 
+def peak_name(dtype: str, unit: Unit, *, tf32: bool) -> str:
+    """What to ask a GPU's peak by for arithmetic in ``dtype``: a model in tf32 runs its float32 contractions so.
+
+    >>> peak_name("float32", "matmul", tf32=True), peak_name("float32", "vector", tf32=True)
+    ('tf32', 'float32')
+    """
+    return "tf32" if tf32 and unit == "matmul" and dtype in {"float32", "complex64"} else dtype
+
+
 def layer_times(trace: Trace, result: Roofline) -> tuple[LayerTime, ...]:
     """The time of every module with all below it, in the order of ``trace.modules``."""
     compute: list[float | None] = [0.0] * len(trace.modules)
@@ -186,8 +195,7 @@ class _PeakTable:
 
     def peak(self, dtype: str, unit: Literal["matmul", "vector"] = "matmul") -> tuple[Peak | None, str | None]:
         """The peak, or None and the reason."""
-        if self.tf32 and unit == "matmul" and dtype in {"float32", "complex64"}:
-            dtype = "tf32"
+        dtype = peak_name(dtype, unit, tf32=self.tf32)
         if (dtype, unit) not in self._found:
             try:
                 self._found[dtype, unit] = (self.gpu.peak(dtype, unit), None)

@@ -6,8 +6,9 @@ from collections.abc import Sequence
 from typing import Any
 
 from modelstat.errors import UsageError
-from modelstat.report.caption import BRIEF, peak_text
+from modelstat.report.caption import shared_caption
 from modelstat.report.columns import find
+from modelstat.report.compare_rows import Pair, grouped, relative, strongest
 from modelstat.report.document import Document
 from modelstat.report.grid import Column, Grid, Row
 from modelstat.report.options import DEFAULT, Options, ordered
@@ -23,6 +24,7 @@ COLUMNS = (
     Column("macs", "macs", "MACs", "count"),
     Column("flops", "flops", "FLOPs", "count"),
     Column("rw", "mem_bytes", "MemR+W", "bytes"),
+    Column("held", "peak_memory_bytes", "peak mem", "bytes"),
     Column("intensity", "intensity", "FLOP/B", "ratio"),
     Column("peak", "peak_flops", "peak", "rate", timed=True),
     Column("bandwidth", "bandwidth_bytes", "bandwidth", "bandwidth", timed=True),
@@ -38,13 +40,19 @@ COLUMNS = (
     Column("sample", "ideal_ms_per_sample", "/sample", "ms", timed=True),
     Column("ideal_bound", "bound", "ideal bound", "text", timed=True),
     Column("idle", "idle_ms", "idle", "ms", timed=True),
+    Column("kernels", "kernels", "kernels", "count", timed=True),
     Column("fits", "fits", "fits", "flag", timed=True),
 )
 CATALOGUE = {column.name: column for column in COLUMNS}
 TELLING = ("model", "input", "batch", "precision", "gpu", "params")
 """Columns that are shown only where they tell rows apart: what is the same everywhere stands in the header or the caption."""
-WIDE = ("peak", "bandwidth", "ideal_bound", "idle")
+WIDE = ("peak", "bandwidth", "ideal_bound", "idle", "kernels")
 """Columns of the wide table: the header says the first two too."""
+
+DROP = ("held", "upper", "whole", "params", "macs", "fits", "ridge", "sample", "rw")
+"""What goes first where the default columns do not fit: of one model, whose counts are the same on each GPU."""
+DROP_OF_MODELS = ("upper", "whole", "sample", "fits", "low", "high", "ridge", "throughput", "held", "rw", "flops", "ideal")
+"""The same where models are compared."""
 
 
 def check(options: Options, *, timed: bool) -> None:
@@ -56,25 +64,34 @@ def check(options: Options, *, timed: bool) -> None:
 
 
 def comparison_grid(documents: Sequence[Document], options: Options = DEFAULT) -> Grid:
-    """One row per document and GPU.
+    """One row per document and GPU, models beside each other that run on the same GPU at the same batch and precision.
 
-    Raises UsageError as :func:`check` does.
+    The best value of each such group is marked as strong. Raises UsageError as :func:`check` does.
     """
     check(options, timed=any(document.gpus for document in documents))
-    pairs: list[tuple[Document, GpuEntry | None]] = []
+    pairs: list[Pair] = []
     for document in documents:
         pairs.extend((document, gpu) for gpu in document.gpus or (None,))
     timed = any(gpu for _, gpu in pairs)
     columns = _columns(pairs, options, timed=timed)
+    groups = grouped(pairs)
+    pairs = [pair for group in groups for pair in group]
+    values = {id(pair): tuple(_value(*pair, each.name) for each in columns) for pair in pairs}
+    strong = strongest(groups, columns, values)
+    remarks: tuple[str, ...] = ()
+    if options.relative:
+        columns, values = relative(groups, columns, values)
+        remarks = (f"values as multiples of {documents[0].model.spec}",)
     if options.sort or options.top:
         key = find(options.sort or ("predicted" if timed else "flops"), CATALOGUE, "in a comparison", timed=timed)
         pairs = ordered(pairs, lambda pair: _value(*pair, key.name), key) if options.sort else pairs
         pairs = pairs[: options.top]
-    rows = [Row(tuple(_value(*pair, each.name) for each in columns), bound=pair[1].predicted_bound if pair[1] else None) for pair in pairs]
-    return Grid(columns, tuple(rows), _caption(documents))
+    rows = [Row(values[id(pair)], bound=pair[1].predicted_bound if pair[1] else None, strong=strong[id(pair)]) for pair in pairs]
+    models = len({document.model.spec for document in documents})
+    return Grid(columns, tuple(rows), shared_caption(documents, *remarks), drop=DROP_OF_MODELS if models > 1 else DROP)
 
 
-def _columns(pairs: Sequence[tuple[Document, GpuEntry | None]], options: Options, *, timed: bool) -> tuple[Column, ...]:
+def _columns(pairs: Sequence[Pair], options: Options, *, timed: bool) -> tuple[Column, ...]:
     if options.columns:
         return tuple(find(name, CATALOGUE, "in a comparison", timed=timed) for name in options.columns)
     possible = [each for each in COLUMNS if timed or not each.timed]
@@ -103,8 +120,8 @@ def _value(document: Document, gpu: GpuEntry | None, name: str) -> Any:
         return getattr(document, name)
     if name == "rw":
         return totals.mem_read_bytes + totals.mem_write_bytes
-    if name in ("params", "macs", "flops", "intensity"):
-        return getattr(totals, name)
+    if name in ("params", "macs", "flops", "held", "intensity"):
+        return getattr(totals, CATALOGUE[name].field)
     if gpu is None:
         return None
     if name == "gpu":
@@ -112,10 +129,3 @@ def _value(document: Document, gpu: GpuEntry | None, name: str) -> Any:
     if name == "sample":
         return gpu.ideal_ms / document.batch if document.batch and gpu.ideal_ms is not None else None
     return getattr(gpu, CATALOGUE[name].field)
-
-
-def _caption(documents: Sequence[Document]) -> str:
-    boards = dict.fromkeys(f"{gpu.name} ({document.precision}: {peak_text(gpu)})" for document in documents for gpu in document.gpus)
-    models = dict.fromkeys(document.model.spec for document in documents)
-    versions = dict.fromkeys(document.versions.get("modelstat", "unknown") for document in documents)
-    return "; ".join([", ".join(models), *boards, BRIEF, f"modelstat {', '.join(versions)}"])

@@ -173,18 +173,24 @@ def warnings(trace: Trace, covered: Coverage, training: TrainingEntry | None = N
     return tuple(dict.fromkeys(found))
 
 
+PASSING = ("Dropout", "Dropout1d", "Dropout2d", "Dropout3d", "DropPath", "Identity")
+"""Ends of the names of layers that pass everything on at inference."""
+
+
 def never_called(trace: Trace) -> list[str]:
     """Paths of the modules that ran nothing, nor did anything below them; of nested ones only the outermost.
 
     A ModuleList is never called itself, a shared module may be called under another of its paths, a parameter can be used without its
     module's forward, a packed weight is always its parent's, and the calls inside TorchScript are out of sight: none of them is idle.
+    A dropout or an identity is not named: attention takes its dropout as a number and leaves the layer aside, in most transformers.
     """
     called = {module.instance for module in trace.modules if module.calls}
     idle = [module.instance not in called and not module.type.endswith("(TorchScript)") for module in trace.modules]
     for op in trace.ops:
         idle[op.module] = False
+    read = {spec.value for op in trace.ops for spec in op.inputs}
     for parameter in trace.parameters:
-        if parameter.kind == "packed" and not idle[trace.modules[parameter.module].parent]:
+        if parameter.value in read or (parameter.kind == "packed" and not idle[trace.modules[parameter.module].parent]):
             idle[parameter.module] = False
     for index in range(len(trace.modules) - 1, 0, -1):
         if not idle[index]:
@@ -192,7 +198,7 @@ def never_called(trace: Trace) -> list[str]:
     return [
         module.path or module.type
         for module, quiet in zip(trace.modules, idle, strict=True)
-        if quiet and (module.parent < 0 or not idle[module.parent])
+        if quiet and not module.type.endswith(PASSING) and (module.parent < 0 or not idle[module.parent])
     ]
 
 

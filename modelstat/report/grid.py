@@ -9,7 +9,7 @@ import msgspec
 
 from modelstat import units
 
-Kind = Literal["text", "shapes", "integer", "count", "bytes", "ratio", "ms", "share", "rate", "bandwidth", "speed", "flag"]
+Kind = Literal["text", "shapes", "integer", "count", "bytes", "ratio", "ms", "share", "rate", "bandwidth", "speed", "flag", "figure"]
 
 
 class Column(msgspec.Struct, frozen=True):
@@ -23,14 +23,27 @@ class Column(msgspec.Struct, frozen=True):
     """There is no value without a GPU."""
 
 
+class Cell(msgspec.Struct, frozen=True):
+    """A value that is not shown as its column shows values: a difference with its sign, a multiple of another row's value."""
+
+    value: Any
+    """What a program gets."""
+    text: str
+    """What a reader sees."""
+
+
 class Row(msgspec.Struct, frozen=True):
-    """One row: raw values in the order of the columns (SI units, times in ms). ``path`` and ``indent`` place it in the tree of modules."""
+    """One row: raw values in the order of the columns (SI units, times in ms), or Cells.
+
+    ``path`` and ``indent`` place it in the tree of modules; ``strong`` are the indices of the columns whose value is the best one.
+    """
 
     values: tuple[Any, ...]
     path: str = ""
     indent: int = 0
     bound: str | None = None
     total: bool = False
+    strong: tuple[int, ...] = ()
 
 
 class Grid(msgspec.Struct, frozen=True):
@@ -41,6 +54,21 @@ class Grid(msgspec.Struct, frozen=True):
     caption: str
     tree: bool = False
     """Rows are in the order of the module tree, so that indentation shows it."""
+    drop: tuple[str, ...] = ()
+    """Columns that a reader misses least, where not all fit: the first goes first."""
+
+    def without(self, name: str) -> Grid:
+        """The grid without one column."""
+        keep = [index for index, column in enumerate(self.columns) if column.name != name]
+        rows = tuple(
+            msgspec.structs.replace(
+                row,
+                values=tuple(row.values[index] for index in keep),
+                strong=tuple(place for place, index in enumerate(keep) if index in row.strong),
+            )
+            for row in self.rows
+        )
+        return msgspec.structs.replace(self, columns=tuple(self.columns[index] for index in keep), rows=rows)
 
 
 def shape_text(shapes: Sequence[Sequence[int]]) -> str:
@@ -81,28 +109,57 @@ FORMATS: dict[Kind, Callable[[Any], str]] = {
     "bandwidth": units.bandwidth,
     "speed": units.per_second,
     "flag": lambda value: "yes" if value else "no",
+    "figure": printable,
 }
 
 
 def formatted(column: Column, value: Any) -> str:
     """A value for a reader; ``-`` for one that is unknown or not applicable."""
+    if isinstance(value, Cell):
+        return value.text
     return "-" if value is None else FORMATS[column.kind](value)
+
+
+def signed(column: Column, difference: float | None) -> Cell | None:
+    """A difference with its sign, None kept.
+
+    >>> signed(Column("macs", "macs", "MACs", "count"), -1500).text
+    '-1.50 k'
+    """
+    if difference is None:
+        return None
+    text = FORMATS[column.kind](abs(difference))
+    return Cell(difference, f"{'+' if difference > 0 else '-'}{text}" if difference else "0")
+
+
+def multiple(column: Column, value: float | None, base: float | None, *, first: bool) -> Cell | None:
+    """A value as a multiple of ``base``, None where that is unknown; the ``first`` row shows the base itself.
+
+    >>> multiple(Column("macs", "macs", "MACs", "count"), 1500, 1000, first=False)
+    Cell(value=1.5, text='1.50x')
+    """
+    if value is None or base is None or (not base and value):
+        return None
+    ratio = value / base if base else 1.0
+    return Cell(ratio, formatted(column, value) if first else f"{units.ratio(ratio)}x")
 
 
 def compact(text: str) -> str:
     """A formatted quantity in as few characters as keep four digits, for narrow tables.
 
-    >>> compact("118.01 M"), compact("25.56 kB"), compact("12.3 %"), compact("0 s")
-    ('118.0M', '25.56kB', '12.3%', '0s')
+    >>> compact("118.01 M"), compact("25.56 kB"), compact("12.3 %"), compact("0 s"), compact("+102.3 %")
+    ('118.0M', '25.56kB', '12.3%', '0s', '+102%')
     """
     number, space, unit = text.partition(" ")
     if not space:
         return text
-    return f"{number[:-1] if len(number) > 5 and '.' in number else number}{unit}"
+    return f"{number[:-1].rstrip('.') if len(number) > 5 and '.' in number else number}{unit}"
 
 
 def raw(column: Column, value: Any) -> str | int | float | None:
     """A value for a program: numbers unrounded, shapes as text, None kept."""
+    if isinstance(value, Cell):
+        value = value.value
     if value is None:
         return None
     if column.kind == "shapes":

@@ -17,6 +17,8 @@ from modelstat.report.options import DEFAULT, Options, ordered
 from modelstat.report.rows import LayerRow, OpRow
 from modelstat.report.timing import GpuEntry, LayerTime
 
+DROP = ("madd", "output", "params", "read", "write", "macs")
+"""What goes first where the default columns do not fit."""
 COMFORTABLE_ROWS = 50
 """The default depth is the deepest one whose rows still fit two screens."""
 
@@ -41,7 +43,7 @@ def layer_grid(document: Document, options: Options = DEFAULT) -> Grid:
         entries = entries[: options.top]
     rows = [_row(entry, columns, gpu, indent=max(getattr(entry[0], "depth", 1) - 1, 0) if tree else 0) for entry in entries]
     rows.append(_total(document, columns, gpu))
-    return Grid(columns, tuple(rows), caption(document, gpu), tree=tree)
+    return Grid(columns, tuple(rows), caption(document, gpu), tree=tree, drop=DROP)
 
 
 def default_depth(layers: Sequence[LayerRow]) -> int:

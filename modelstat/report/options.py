@@ -19,7 +19,8 @@ class Options(msgspec.Struct, frozen=True):
 
     ``depth`` None chooses the deepest tree of at most 50 rows; with ``filter`` all depths, with ``sort`` or ``top`` the modules that
     have no children (a parent would hide what is inside it). ``top`` without ``sort`` keeps those of most predicted time, or of most FLOPs
-    without a GPU; ops stay in the order in which they ran. Raises UsageError for a negative depth and for a top below 1.
+    without a GPU; ops stay in the order in which they ran. ``relative`` shows the values of each
+    model as multiples of the first one's. Raises UsageError for a negative depth and for a top below 1.
     """
 
     columns: tuple[str, ...] = ()
@@ -29,6 +30,7 @@ class Options(msgspec.Struct, frozen=True):
     top: int | None = None
     filter: str | None = None
     wide: bool = False
+    relative: bool = False
 
     def __post_init__(self) -> None:
         if self.depth is not None and self.depth < 0:

@@ -22,8 +22,6 @@ if TYPE_CHECKING:
 WIDTH = 100
 """Columns of a report that does not go to a terminal."""
 STYLES = {"compute": "green", "memory": "yellow", "overhead": "magenta"}
-DROP = ("madd", "upper", "whole", "output", "params", "read", "write", "macs", "fits", "ridge", "sample", "rw")
-"""What goes first, in this order, where the default columns do not fit."""
 COLOURED = ("layer", "bound", "predicted", "share", "gpu")
 """Columns in the colour of the row's bound."""
 NARROWEST = 16
@@ -36,11 +34,19 @@ def render(documents: Sequence[Document], file: TextIO, options: Options = DEFAU
     ``width`` defaults to the terminal's, or to 100 where ``file`` is none; colours appear on a terminal only. Raises UsageError as
     :func:`layer_grid` does.
     """
+    width = page_width(file) if width is None else width
+    show(display(documents, options, width=width), file, width)
+
+
+def page_width(file: TextIO) -> int:
+    """Columns of a report: the terminal's, or 100 where ``file`` is none."""
+    return shutil.get_terminal_size((WIDTH, 24)).columns if file.isatty() else WIDTH
+
+
+def show(parts: tuple[Text, Table, Text], file: TextIO, width: int) -> None:
+    """Write header, rows and findings with a blank line between them."""
     from rich.console import Console
 
-    if width is None:
-        width = shutil.get_terminal_size((WIDTH, 24)).columns if file.isatty() else WIDTH
-    parts = display(documents, options, width=width)
     # Columns that someone asked for are never cut: such a table may be wider than the terminal.
     console = Console(file=file, width=max(width, parts[1].width or 0), highlight=False)
     for index, part in enumerate(parts):
@@ -53,11 +59,16 @@ def display(documents: Sequence[Document], options: Options = DEFAULT, *, width:
     """The parts of the report as rich renderables: header, rows, findings."""
     compare = len(documents) != 1 or len(documents[0].gpus) > 1
     grid = comparison_grid(documents, options) if compare else layer_grid(documents[0], options)
+    below = training(documents) + remarks(documents) if compare else findings(documents[0])
+    return page(header(documents), grid, below, options, width=width)
+
+
+def page(above: Sequence[Line], grid: Grid, below: Sequence[Line], options: Options, *, width: int) -> tuple[Text, Table, Text]:
+    """A table between the lines above and below it. Default columns that do not fit are left out."""
     narrow = not options.columns and not options.wide
     if narrow:
         grid = fitted(grid, width)
-    below = training(documents) + remarks(documents) if compare else findings(documents[0])
-    return lines_text(header(documents), width), rows_table(grid, width, narrow=narrow), lines_text(below, width)
+    return lines_text(above, width), rows_table(grid, width, narrow=narrow), lines_text(below, width)
 
 
 def lines_text(lines: Sequence[Line], width: int) -> Text:
@@ -74,21 +85,15 @@ def lines_text(lines: Sequence[Line], width: int) -> Text:
     return text
 
 
-def fitted(grid: Grid, width: int, drop: Sequence[str] = DROP) -> Grid:
-    """The grid without the columns of ``drop`` that do not fit into ``width``."""
-    for name in drop:
+def fitted(grid: Grid, width: int) -> Grid:
+    """The grid without those of its columns that do not fit into ``width``, as far as it lets them drop."""
+    for name in grid.drop:
         widths = _widths(grid, width // 4)
         # Whole paths want more room than the last part of one.
         first = NARROWEST if grid.tree else max(NARROWEST, min(widths[0], width // 3))
         if first + sum(widths[1:]) + len(widths) - 1 <= width:
             break
-        keep = [index for index, column in enumerate(grid.columns) if column.name != name]
-        grid = Grid(
-            tuple(grid.columns[index] for index in keep),
-            tuple(Row(tuple(row.values[index] for index in keep), row.path, row.indent, row.bound, row.total) for row in grid.rows),
-            grid.caption,
-            tree=grid.tree,
-        )
+        grid = grid.without(name)
     return grid
 
 
@@ -117,8 +122,11 @@ def rows_table(grid: Grid, width: int, *, narrow: bool = True) -> Table:
     for row in grid.rows:
         style = STYLES.get(row.bound or "", "")
         cells = [
-            Text(_cell(column, value, row, tree=grid.tree), style=style if column.name in COLOURED else "")
-            for column, value in zip(grid.columns, row.values, strict=True)
+            Text(
+                _cell(column, value, row, tree=grid.tree),
+                style=f"{'bold' if index in row.strong else ''} {style if column.name in COLOURED else ''}".strip(),
+            )
+            for index, (column, value) in enumerate(zip(grid.columns, row.values, strict=True))
         ]
         if row.total:
             table.add_section()
@@ -131,7 +139,7 @@ def _cell(column: Column, value: object, row: Row, *, tree: bool) -> str:
         # The tree shows the last part of the path, indented under its parent.
         return "  " * row.indent + printable(value.removeprefix(f"{row.path.rpartition('.')[0]}."))
     text = formatted(column, value)
-    return text if column.kind in ("text", "shapes") else compact(text)
+    return text if column.kind in ("text", "shapes", "figure") else compact(text)
 
 
 def _widths(grid: Grid, longest_op: int | None) -> list[int]:

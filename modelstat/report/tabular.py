@@ -1,4 +1,4 @@
-"""The rows as CSV, TSV, Markdown or LaTeX: the same as in the terminal, to be pasted or read by a program."""
+"""The rows as CSV, TSV, Markdown, LaTeX or HTML: the same as in the terminal, to be pasted or read by a program."""
 
 from __future__ import annotations
 
@@ -12,6 +12,7 @@ from modelstat.report.columns import choose
 from modelstat.report.comparison import comparison_grid
 from modelstat.report.document import Document
 from modelstat.report.grid import Grid, formatted, printable, raw
+from modelstat.report.html_table import write_html
 from modelstat.report.layers import layer_grid
 from modelstat.report.options import DEFAULT, Options
 
@@ -38,12 +39,12 @@ def write_tsv(grid: Grid, file: TextIO) -> None:
 
 def write_markdown(grid: Grid, file: TextIO) -> None:
     """A pipe table for a pull request, and the caption."""
-    file.write(_tabulated(grid, "pipe", markdown_escaped) + f"\n\n{markdown_escaped(grid.caption)}\n")
+    file.write(_tabulated(grid, "pipe", markdown_escaped, "**{}**") + f"\n\n{markdown_escaped(grid.caption)}\n")
 
 
 def write_latex(grid: Grid, file: TextIO) -> None:
     """A table for a paper, with its caption; the preamble needs the package booktabs."""
-    body = _tabulated(grid, "latex_raw", latex_escaped)
+    body = _tabulated(grid, "latex_raw", latex_escaped, "\\textbf{{{}}}")
     for plain, rule in zip(("\\hline", "\\hline", "\\hline"), ("\\toprule", "\\midrule", "\\bottomrule"), strict=True):
         body = body.replace(plain, rule, 1)
     file.write(f"\\begin{{table}}\n\\centering\n{body}\n\\caption{{{latex_escaped(grid.caption)}}}\n\\end{{table}}\n")
@@ -75,10 +76,13 @@ def latex_escaped(text: str) -> str:
     return printable(text).translate(LATEX)
 
 
-def _tabulated(grid: Grid, form: str, escape: Callable[[str], str]) -> str:
+def _tabulated(grid: Grid, form: str, escape: Callable[[str], str], bold: str) -> str:
     from tabulate import tabulate
 
-    rows = [[escape(formatted(*pair)) for pair in zip(grid.columns, row.values, strict=True)] for row in grid.rows]
+    rows = []
+    for row in grid.rows:
+        cells = [escape(formatted(*pair)) for pair in zip(grid.columns, row.values, strict=True)]
+        rows.append([bold.format(text) if index in row.strong else text for index, text in enumerate(cells)])
     align = ["left" if column.kind in ("text", "shapes") else "right" for column in grid.columns]
     headers = [escape(column.header) for column in grid.columns]
     return tabulate(rows, headers=headers, tablefmt=form, colalign=align if rows else None, disable_numparse=True)
@@ -89,11 +93,12 @@ WRITERS: dict[str, Callable[[Grid, TextIO], None]] = {
     "tsv": write_tsv,
     "markdown": write_markdown,
     "latex": write_latex,
+    "html": write_html,
 }
 
 
 def render(documents: Sequence[Document], form: str, file: TextIO, options: Options = DEFAULT) -> None:
-    """Write the rows to ``file`` as ``form``: csv, tsv, markdown or latex. Raises UsageError as :func:`layer_grid` does."""
+    """Write the rows to ``file`` as ``form``: csv, tsv, markdown, latex or html. Raises UsageError as :func:`layer_grid` does."""
     if form in ("csv", "tsv") and options.level == "module" and not options.columns and len(documents) == 1 and len(documents[0].gpus) <= 1:
         # A program wants the path and the type of a layer apart.
         shown = choose((), "module", timed=bool(documents[0].gpus), wide=options.wide)

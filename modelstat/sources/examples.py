@@ -14,6 +14,9 @@ from modelstat.errors import InputError, SourceError
 from modelstat.sources.inputs import InputPlan
 from modelstat.sources.recipe import Evaluator, Recipe
 
+LEFT_OUT = object()
+"""The value of an input that this configuration does not have."""
+
 TEXT_LENGTH = 128
 """Tokens of a text, where the model has positions for that many."""
 
@@ -33,9 +36,10 @@ class Expressions:
         """The inputs of a recipe. Raises SourceError for a field that the configuration does not have."""
         names = ("ids", "floats", "packed", "image", "each", "rows", "ones", "zeros", "mask", "get", "side", "first",
                  "times", "bools", "patches", "audio",
-                 "table", "items", "none", "samples", "counting")
+                 "table", "items", "none", "samples", "counting", "where")
         evaluate = Evaluator(self._field, {name: getattr(self, name) for name in names})
-        return {name: evaluate(node) for name, node in recipe.inputs.items()}
+        values = {name: evaluate(node) for name, node in recipe.inputs.items()}
+        return {name: value for name, value in values.items() if value is not LEFT_OUT}
 
     def _field(self, path: str) -> Any:
         if path in ("length", "batch"):
@@ -123,6 +127,10 @@ class Expressions:
     def items(self, *values: Any) -> list[Any]:
         """A list."""
         return list(values)
+
+    def where(self, path: str, wanted: Any, value: Any) -> Any:
+        """A value where a field of the configuration is as wanted; otherwise there is no such input."""
+        return value if self.get(path, None) == wanted else LEFT_OUT
 
     def none(self) -> None:
         """An argument that must be there and may be empty."""

@@ -92,23 +92,24 @@ class HfSource(Library):
         from modelstat.sources.weightless import build_real, build_weightless
 
         with offline():
-            named = self._named(plan)
+            named = self.named(plan)
             used = example_inputs(named.kind, named.config, named.recipe, plan, batch, self.spec)
             if weights:
-                named, shrunk = self._fitting(named)
-                model, notes = self._constructed(lambda: build_real(_maker(named, True))), shrunk
+                named, shrunk = self.fitting(named)
+                model, notes = self.constructed(lambda: build_real(maker(named, True))), shrunk
             else:
-                model, notes = self._constructed(lambda: build_weightless(_maker(named, False)))
+                model, notes = self.constructed(lambda: build_weightless(maker(named, False)))
         return Built(model.eval(), (), used.tensors, used.batch, (*used.notes, *named.notes, *notes))
 
-    def _constructed(self, build: Callable[[], Any]) -> Any:
+    def constructed(self, build: Callable[[], Any]) -> Any:
+        """What ``build`` returns. Raises BuildError, naming the spec, for what it raises."""
         try:
             return build()
         except Exception as error:
             reason = one_line(error) if isinstance(error, ModelstatError) else f"{type(error).__name__}: {one_line(error)}"
             raise BuildError(f"transformers cannot build {self.spec}: {reason}") from error
 
-    def _named(self, plan: InputPlan | None) -> Named:
+    def named(self, plan: InputPlan | None) -> Named:
         """The class and the configuration that the spec means. Raises SourceError or UsageError."""
         from modelstat.sources.hf_config import default_classes, make_config, model_class
         from modelstat.sources.recipe import find_recipe, recipes
@@ -161,7 +162,7 @@ class HfSource(Library):
         classes = [word for word in dir(transformers) if word[:1].isupper() and ("Model" in word or "For" in word)]
         return [*get_close_matches(name.lower(), cls.names(), n=3), *get_close_matches(name, classes, n=2)][:3]
 
-    def _fitting(self, named: Named) -> tuple[Named, tuple[str, ...]]:
+    def fitting(self, named: Named) -> tuple[Named, tuple[str, ...]]:
         """The configuration with as many layers as fit this machine's memory, halved until they do."""
         from modelstat.sources.hf_shrink import depth, shrunk
         from modelstat.sources.weightless import build_weightless, memory_bytes
@@ -169,7 +170,7 @@ class HfSource(Library):
         limit = memory_bytes() * REAL_SHARE
         layers = full = depth(named.config)
         while True:
-            model, _ = self._constructed(partial(build_weightless, _maker(named, False)))
+            model, _ = self.constructed(partial(build_weightless, maker(named, False)))
             size = sum(tensor.nbytes for tensor in (*model.parameters(), *model.buffers()))
             if size <= limit:
                 note = f"shrunk from {full} to {layers} layers, since it must run for real and its weights do not fit this machine"
@@ -181,7 +182,8 @@ class HfSource(Library):
             named = named._replace(config=shrunk(named.config, layers))
 
 
-def _maker(named: Named, initialize: bool) -> Callable[[], nn.Module]:
+def maker(named: Named, initialize: bool) -> Callable[[], nn.Module]:
+    """What constructs the model, its weights initialized or left as they are."""
     from modelstat.sources.hf_config import construct
 
     def make() -> nn.Module:

@@ -9,6 +9,7 @@ import os
 import sys
 from collections.abc import Iterator, Mapping
 from importlib import import_module
+from importlib.util import find_spec
 from pathlib import Path
 from typing import Any
 
@@ -133,10 +134,20 @@ def _check_names(config: Any, kind: Any, fields: Mapping[str, Any], arguments: M
         return
     known |= {*fields, *BUILD_OPTIONS, *getattr(kind, "attribute_map", {}), *getattr(kind, "sub_configs", {})}
     for name in arguments:
-        if name not in known:
+        if name not in known and not _asked_for(kind, name):
             near = get_close_matches(name, sorted(word for word in known if not word.startswith("_")), n=3)
             hint = f", did you mean {' or '.join(near)}?" if near else ""
             raise UsageError(f"{spec}: {kind.__name__} has no field {name!r}{hint}")
+
+
+def _asked_for(kind: Any, name: str) -> bool:
+    """Whether the layers ask for a field that their configuration class does not declare, as Qwen3-MoE's do for ``head_dim``."""
+    try:
+        module = find_spec(kind.__module__.replace("configuration_", "modeling_"))
+        text = Path(module.origin).read_text(encoding="utf-8") if module is not None and module.origin else ""
+    except (ImportError, ValueError, OSError):
+        return False
+    return f'getattr(config, "{name}"' in text
 
 
 def _set_everywhere(config: Any, name: str, value: Any) -> None:

@@ -11,13 +11,16 @@ from typing import TYPE_CHECKING, Any
 if TYPE_CHECKING:
     from torch import nn
 
+    from modelstat.records import Swap
+
 
 @dataclass
 class Built:
     """A model and the example inputs of one call, ``model(*args, **kwargs)``.
 
     Tensors made from a shape are on the meta device. ``batch`` is what was prepended to the shapes, None where the
-    inputs are used as they are. ``notes`` say what the user must know: a default input, a build with real weights.
+    inputs are used as they are. ``notes`` say what the user must know: a default input, a build with real weights. ``swaps`` is what
+    was swapped in the model.
     """
 
     model: nn.Module
@@ -25,6 +28,7 @@ class Built:
     kwargs: dict[str, Any] = field(default_factory=dict)
     batch: int | None = None
     notes: tuple[str, ...] = ()
+    swaps: tuple[Swap, ...] = ()
 
 
 class Source(ABC):

@@ -77,19 +77,15 @@ class TimmSource(ZooSource):
     def construct(self, arguments: dict[str, Any]) -> nn.Module:
         """Call the constructor, without trained weights.
 
-        ``fast_norm=True`` is no argument of the constructor but timm's global switch: norms then stay in autocast's dtype.
+        ``fast_norm=True`` is no argument of the constructor but timm's global switch: norms then stay in autocast's dtype. Each norm
+        keeps it as a flag, which is set afterwards: a constructor that calls its own backbone would ask for the autocast of no device.
         """
-        from importlib import import_module
-
         from timm import create_model
 
-        layers: Any = import_module("timm.layers")
-
         given = {name: value for name, value in arguments.items() if name not in self.pretrained}
-        before = layers.is_fast_norm()
-        layers.set_fast_norm(bool(given.pop("fast_norm", before)))
-        try:
-            model: nn.Module = create_model(self.name, pretrained=False, **given)
-        finally:
-            layers.set_fast_norm(before)
+        fast = given.pop("fast_norm", None)
+        model: nn.Module = create_model(self.name, pretrained=False, **given)
+        for module in model.modules() if fast is not None else ():
+            if hasattr(module, "_fast_norm"):
+                module.__dict__["_fast_norm"] = bool(fast)
         return model

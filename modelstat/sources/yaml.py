@@ -8,7 +8,9 @@ from difflib import get_close_matches
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, NamedTuple
 
-from modelstat.errors import InputError, ModelFileError, ModelstatError
+from modelstat.errors import InputError, ModelFileError, ModelstatError, SwapError
+from modelstat.rewrite.plan import Plan, plan_of
+from modelstat.rewrite.source import SwappedSource, changes_precision
 from modelstat.sources.inputs import parse_inputs
 from modelstat.sources.source import Built, Source
 from modelstat.sources.spec import Spec, parse_spec
@@ -30,7 +32,7 @@ class Entry(NamedTuple):
 
 
 class YamlSource(Source):
-    """``path/model.yaml``: another source, with inputs and a precision of its own."""
+    """``path/model.yaml``: another source, with inputs, a precision and swaps of its own."""
 
     def __init__(self, spec: str, inner: Source, inputs: str | None, precision: str | None, content: bytes) -> None:
         self.spec = spec
@@ -51,8 +53,12 @@ class YamlSource(Source):
             raise ModelFileError(f"{spec.text}: a model file takes no arguments, write them in the file under `arguments`")
         entries = read_entries(path, content)
         inputs, precision = _inputs(path, entries), _precision(path, entries)
-        _check_swap(path, entries)
-        return cls(str(path), _inner(path, entries), inputs, precision, content)
+        swaps = _swaps(path, entries)
+        if precision and changes_precision(swaps):
+            raise _error(path, entries["precision"].line, "a precision of the model would undo that of the swapped layers: leave it out")
+        _check_source(path, entries)
+        inner = _inner(path, entries)
+        return cls(str(path), SwappedSource(inner, swaps) if swaps else inner, inputs, precision, content)
 
     def key(self) -> dict[str, str]:
         """What decides the model, and the content of the file."""
@@ -176,12 +182,18 @@ def _precision(path: Path, entries: dict[str, Entry]) -> str | None:
     return str(value) if value else None
 
 
-def _check_swap(path: Path, entries: dict[str, Entry]) -> None:
+def _swaps(path: Path, entries: dict[str, Entry]) -> tuple[Plan, ...]:
+    """The swaps of the file: a list of rules, or of mappings with a rule and where it is applied."""
     value, line = entries["swap"] if "swap" in entries else Entry([], 1)
-    if not isinstance(value, list) or not all(isinstance(swap, str) for swap in value):
-        raise _error(path, line, "swap must be a list of texts")
-    if value:
-        raise _error(path, line, "swap is not applied here: take it out, and swap layers with `modelstat swap`")
+    if not isinstance(value, list):
+        raise _error(path, line, "swap must be a list, as in `swap: [conv=ghost]`")
+    try:
+        return tuple(map(plan_of, value))
+    except SwapError as error:
+        raise _error(path, line, str(error)) from error
+
+
+def _check_source(path: Path, entries: dict[str, Entry]) -> None:
     source, line = entries["source"] if "source" in entries else Entry("", 1)
     if not isinstance(source, (str, list)):
         raise _error(path, line, "source must be text: where the numbers come from")

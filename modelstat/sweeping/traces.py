@@ -18,7 +18,7 @@ class NotCachedError(Exception):
 
 
 def walked(job: Job) -> Fetch:
-    """Traces from the cache, or else by walking the model in this process. Raises what :func:`modelstat.api.trace_spec` raises."""
+    """Traces from the cache, or else by walking the model in this process. Raises what :func:`modelstat.walking.trace_spec` raises."""
     from modelstat.api import trace_spec
 
     def fetch(batch: int | None) -> Trace:

@@ -167,7 +167,8 @@ def _version(distribution: str) -> str:
 def _code_state() -> list[tuple[str, int, int]]:
     """Name, size (B) and time of change (ns) of the files that make a trace: versions do not tell an edited checkout apart."""
     package = Path(__file__).parents[1]
-    files = [package / "records.py", *sorted((package / "trace").glob("*.py")), *sorted((package / "sources").glob("*.py"))]
+    folders = [package / name for name in ("trace", "sources", "serving", "rewrite")]
+    files = [package / "records.py", *(file for folder in folders for file in sorted(folder.rglob("*.py")))]
     return [(file.name, stat.st_size, stat.st_mtime_ns) for file in files for stat in (file.stat(),)]
 
 

@@ -73,7 +73,7 @@ def capture(
 
         kind = TrainingRun
     chosen = precision(name)
-    if precision_name is None and is_mixed(weights):
+    if precision_name is None and (is_mixed(weights) or any(getattr(module, "casts_its_input", False) for module in model.modules())):
         chosen = chosen._replace(dtype=None)
     run = kind(model, args, kwargs, model_name or type(model).__name__, chosen, batch, tuple(notes), progress)
     run.channels_last = channels_last

@@ -1,8 +1,8 @@
-"""Ops that are kept whole: attention, one RNN op per layer and direction, and in a fake run the matmul of a group of experts.
+"""Ops that are kept whole: attention, one RNN op per layer and direction, RMSNorm, and in a fake run the matmul of a group of experts.
 
-Below autograd, attention falls apart into products and a softmax, and an RNN into a step at a time or into one backend's call:
-the same arithmetic, but not the bytes that a fused kernel moves. So the dispatcher itself is told, for the time of one trace, to
-hand these ops to the functions below; autocast lies above and has cast their inputs already. The functions record one op
+Below autograd, attention falls apart into products and a softmax, an RNN into a step at a time or into one backend's call, and on the
+CPU RMSNorm into its arithmetic: the same work, but not the bytes that a fused kernel moves. So the dispatcher itself is told, for the time
+of one trace, to hand these ops to the functions below; autocast lies above and has cast their inputs already. The functions record one op
 and give the values back: empty ones in a fake run, real ones in a real run. Where autograd is on they have a backward of their own.
 """
 
@@ -48,7 +48,7 @@ class Composites:
 
     def table(self) -> dict[str, Any]:
         """Op overload -> replacement."""
-        table: dict[str, Any] = {"scaled_dot_product_attention": self.attention}
+        table: dict[str, Any] = {"scaled_dot_product_attention": self.attention, "rms_norm": self.rms_norm}
         for kind in GATES:
             table[f"{kind}.input"] = self._rnn_dense(kind)
             table[f"{kind}.data"] = self._rnn_packed(kind)
@@ -81,7 +81,7 @@ class Composites:
 
         def run() -> Tensor:
             if not recorder.real:
-                return _attention_output(query, key, value)
+                return _attention_output(query, key, value, masked=attn_mask is not None)
             op = torch.ops.aten.scaled_dot_product_attention.default
             grouped = {"enable_gqa": True} if enable_gqa else {}
             output: Tensor = op.decompose(query, key, value, attn_mask, dropout_p, is_causal, scale=scale, **grouped)
@@ -110,6 +110,18 @@ class Composites:
             recorder.record("modelstat::attention", inputs, [output], arguments)
         result: Tensor = output
         return result
+
+    def rms_norm(self, input: Tensor, normalized_shape: Sequence[int], weight: Tensor | None = None, eps: float | None = None) -> Tensor:
+        """F.rms_norm, which is one kernel on a GPU. Where autograd is on it falls apart, so that its backward is that of its parts."""
+        recorder = self.recorder
+        decompose = torch.ops.aten.rms_norm.default.decompose
+        if needs_gradient(input, weight):
+            whole: Tensor = decompose(input, normalized_shape, weight, eps)
+            return whole
+        with recorder.suspended():
+            output = decompose(input, normalized_shape, weight, eps) if recorder.real else torch.empty_like(input)
+        recorder.record("aten::rms_norm", {"input": input, "weight": weight}, [output], {"normalized_shape": list(normalized_shape)})
+        return output
 
     def grouped_matmul(
         self, self_: Tensor, mat2: Tensor, offs: Tensor | None = None, bias: Tensor | None = None, out_dtype: torch.dtype | None = None
@@ -196,10 +208,23 @@ def _states(kind: str, hx: Any) -> tuple[Tensor, ...]:
     return tuple(hx) if kind == "lstm" else (hx,)
 
 
-def _attention_output(query: Tensor, key: Tensor, value: Tensor) -> Tensor:
-    """Batch axes broadcast, and laid out as the fused kernels lay it out: heads next to each other for every token."""
+HALF = (torch.float16, torch.bfloat16)
+FLASH_CHANNELS = 256
+"""The widest heads that the flash kernel takes."""
+
+
+def _attention_output(query: Tensor, key: Tensor, value: Tensor, *, masked: bool) -> Tensor:
+    """Batch axes broadcast, and laid out as the kernel lays it out that a GPU would run, so that what follows copies where it does there.
+
+    Half precision without a mask runs in the flash kernel (or in cuDNN's), which returns the layout of its query: heads that were only
+    transposed come back as they lay, and joining them is a view. The memory-efficient kernel, which takes the rest, puts the heads
+    of each token next to each other whatever its query looked like. The rules are those of torch's own shape functions.
+    """
     batch = torch.broadcast_shapes(query.shape[:-2], key.shape[:-2]) if query.shape[:-3] != key.shape[:-3] else query.shape[:-2]
     length, width = query.shape[-2], value.shape[-1]
+    plain = len(query.shape) == 4 and batch == query.shape[:-2] and query.shape[-1] == key.shape[-1] == width <= FLASH_CHANNELS
+    if plain and query.dtype in HALF and not masked:
+        return torch.empty_like(query)
     if len(batch) == 2:
         return query.new_empty((batch[0], length, batch[1], width)).transpose(1, 2)
     return query.new_empty((*batch, length, width))

@@ -68,7 +68,9 @@ class TrainingRun(_Run):
 
 def _run_back(label: str, recorder: Recorder, outputs: Any) -> None:
     """Autograd's own backward from the outputs, in this thread."""
-    roots = list({id(tensor): tensor for _, tensor in tensors_in(outputs) if tensor.requires_grad}.values())
+    found = {id(tensor): tensor for _, tensor in tensors_in(outputs, unwrap=False) if tensor.requires_grad}
+    with recorder.suspended():
+        roots = [tensor.values() if tensor.layout == torch.jagged else tensor for tensor in found.values()]
     if not roots:
         raise TraceError(f"{label}: no output depends on a parameter that is trained (do all have requires_grad=False?)")
 

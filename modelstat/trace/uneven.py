@@ -2,15 +2,19 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from typing import TYPE_CHECKING, Any
 
 import torch
 from torch import Tensor
 
+from modelstat.trace.differentiable import Tensors, Whole, needs_gradient
+
 if TYPE_CHECKING:
     from modelstat.trace.recorder import Recorder
+
+NAME = "modelstat::varlen_attention"
 
 PACKED = {
     "torch_attn::_varlen_attn": ("cu_seq_q", "cu_seq_k"),
@@ -18,6 +22,10 @@ PACKED = {
     "aten::_flash_attention_forward": ("cum_seq_q", "cum_seq_k"),
     "aten::_efficient_attention_forward": ("cu_seqlens_q", "cu_seqlens_k"),
     "flash_attn::_flash_attn_varlen_forward": ("cu_seqlens_q", "cu_seqlens_k"),
+    "torch_attn::_varlen_attn_backward": ("cu_seq_q", "cu_seq_k"),
+    "aten::_flash_attention_backward": ("cum_seq_q", "cum_seq_k"),
+    "aten::_efficient_attention_backward": ("cu_seqlens_q", "cu_seqlens_k"),
+    "flash_attn::_flash_attn_varlen_backward": ("cu_seqlens_q", "cu_seqlens_k"),
 }
 """Op -> the arguments that say where each sequence of queries and of keys begins and ends."""
 
@@ -59,7 +67,8 @@ def _attention(query: Tensor, key: Tensor, value: Tensor, dropout_p: float, is_c
 def jagged_attention_kept_whole(recorder: Recorder) -> Iterator[None]:
     """Records F.scaled_dot_product_attention of jagged nested tensors as one op on their values, for the time of one trace.
 
-    A run without values has none of them.
+    Where autograd is on, it keeps the log-sum-exp of every row of scores, and its backward is one op too. A run without values has
+    no such tensors.
     """
     if not recorder.real:
         yield
@@ -79,14 +88,36 @@ def jagged_attention_kept_whole(recorder: Recorder) -> Iterator[None]:
             lengths = [tensor.offsets().diff().tolist() for tensor in (query, key)]
             # (batch, heads, tokens, channels) -> (all tokens, heads, channels)
             packed = [tensor.transpose(1, 2).values() for tensor in (query, key, value)]
-            parts = [tensor.split(sizes) for tensor, sizes in zip(packed, (*lengths, lengths[1]), strict=True)]
-            scale = rest.get("scale")
-            results = [_attention(q, k, v, dropout_p, is_causal, scale) for q, k, v in zip(*parts, strict=True)]
-            output = nested_view_from_values_offsets(torch.cat(results), query.offsets())
         inputs = dict(zip(("query", "key", "value"), packed, strict=True))
         arguments = {"is_causal": is_causal, "dropout_p": dropout_p, **_pairs(*lengths)}
-        recorder.record("modelstat::varlen_attention", inputs, [output.values()], arguments)
-        return output.transpose(1, 2)
+
+        def run() -> Tensor:
+            parts = [tensor.split(sizes) for tensor, sizes in zip(packed, (*lengths, lengths[1]), strict=True)]
+            return torch.cat([_attention(q, k, v, dropout_p, is_causal, rest.get("scale")) for q, k, v in zip(*parts, strict=True)])
+
+        def keep() -> tuple[tuple[Tensor, ...], Sequence[Tensors]]:
+            with recorder.suspended():
+                output = run()
+                logsumexp = output.new_empty(output.shape[:-1], dtype=torch.float32)
+            recorder.record(NAME, inputs, [output, logsumexp], arguments)
+            return (output,), [{**inputs, "output": output, "logsumexp": logsumexp}]
+
+        def backward(saved: Sequence[Tensors], grads: Sequence[Tensor | None]) -> tuple[Tensor | None, ...]:
+            (kept,) = saved
+            with recorder.suspended():
+                made = tuple(torch.zeros_like(kept[name]) for name in inputs)
+            recorder.record(f"{NAME}_backward", {"grad_output": grads[0], **kept}, list(made), arguments)
+            return made
+
+        if needs_gradient(*packed):
+            (output,) = Whole.apply(keep, backward, *packed)
+        else:
+            with recorder.suspended():
+                output = run()
+            recorder.record(NAME, inputs, [output], arguments)
+        with recorder.suspended():
+            result = nested_view_from_values_offsets(output, query.offsets())
+        return result.transpose(1, 2)
 
     module.jagged_scaled_dot_product_attention = attention
     try:

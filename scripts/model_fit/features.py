@@ -13,12 +13,11 @@ from typing import Any, NamedTuple
 import numpy as np
 
 from model_fit.rows import Row, by_model
-from model_fit.traces import Traces, changed, spec_of
+from model_fit.traces import Traces, changed, execution, spec_of
 from modelstat.cost.registry import costs
 from modelstat.errors import ModelstatError
-from modelstat.predict.fusion import fuse
 from modelstat.predict.kernels.dispatch import family_of
-from modelstat.predict.layout import channels_last
+from modelstat.predict.launch import launches
 from modelstat.records import Trace
 
 Kernels = dict[tuple[str, bool], tuple[Any, Any]]
@@ -39,17 +38,12 @@ class Dataset(NamedTuple):
 
 
 def kernels_of(trace: Trace, row: Row) -> Kernels:
-    """The kernels of one run, by family. A compiled model's images are channels-last."""
+    """The kernels of one run, by family."""
     cost = costs(trace)
-    if row.mode == "compile":
-        trace = channels_last(trace, tuple(one.family for one in cost))
-    if row.mode == "compile":
-        pairs = [(trace.ops[kernel.lead], kernel.cost) for kernel in fuse(trace, cost)]
-    else:
-        pairs = [(op, one) for op, one in zip(trace.ops, cost, strict=True) if not op.view and one.known != "free"]
+    pairs = [(each.op, each.kernel.cost) for each in launches(trace, cost, execution(row)) if not each.op.view]
     counted: dict[tuple[str, bool], Counter[tuple[float, ...]]] = defaultdict(Counter)
     for op, one in pairs:
-        if one.read or one.write or one.flops:
+        if one.known != "free" and (one.read or one.write or one.flops):
             family = family_of(op, one)
             counted[family.name, one.unit == "matmul"][tuple(map(float, family.features(op, one)))] += 1
     return {key: (np.array(list(lines)), np.array(list(lines.values()), dtype=float)) for key, lines in counted.items()}

@@ -21,21 +21,22 @@ NOTES = """
   one after another, on one core.
 * without a real run: the model was walked on tensors without values. The others ran for real, with random weights from a fixed seed.
 * exact: the counts are the published ones. torchvision: parameters equal `num_params` (but for frozen BatchNorm, which is buffers),
-  MACs equal `_ops` to 0.5 % or 0.0005 G. timm: parameters equal the published ones to 2 %, and MACs + 2 x BatchNorm
-elements its gmacs to 5 %, for
-  the models and sizes of which a published number was at hand.
+  MACs equal `_ops` to 0.5 % or 0.0005 G. timm: parameters equal the published ones to 2 %, and MACs + 2 x BatchNorm elements its
+  gmacs to 5 %, for the models and sizes of which a published number was at hand.
 * Detection models of torchvision have a fixed number of boxes (`proposals`, `detections`, see [models.md](models.md)); the published
   numbers are those of 0, 1 or 100 detections.
 * Mixtures of experts that choose experts by a loop are traced with an even choice, and the report says so.
+* transformers: default configurations in bf16; what does not run in bf16 anywhere, since its own code mixes dtypes, in its own precision.
 """
 
 
 class Result(NamedTuple):
-    """What became of one set: its rows, the last one of each model, and the verdicts on those that could be compared."""
+    """What became of one set: its rows, the last one of each model, the verdicts on those that could be compared, and unreached parts."""
 
     name: str
     rows: list[Row]
     verdicts: dict[str, Verdict]
+    unreached: dict[str, str]
 
 
 def page(results: list[Result], groups: dict[str, dict[str, list[Row]]], date: str, versions: str) -> str:
@@ -46,7 +47,7 @@ def page(results: list[Result], groups: dict[str, dict[str, list[Row]]], date: s
         lines += [_line(f"{name}: {kind}", rows, {}) for kind, rows in kinds.items()]
     lines.append(NOTES.rstrip("\n"))
     for result in results:
-        lines += _failures(result) + _differences(result)
+        lines += _failures(result) + _real_runs(result) + _unreached(result) + _differences(result)
     return "\n".join(lines) + "\n"
 
 
@@ -68,6 +69,27 @@ def _failures(result: Result) -> list[str]:
     known = {row["model"]: row["reason"] for row in read(f"{result.name}_failures.csv")}
     table = [f"| `{row.name}` | {known.get(row.name) or _short(row.reason or row.status)} |" for row in failed]
     return ["", f"## {result.name}: models that are not traced", "", "| model | reason |", "|---|---|", *table]
+
+
+def _real_runs(result: Result) -> list[str]:
+    real = [row for row in result.rows if row.status == "ok" and row.run == "real"]
+    if not real:
+        return []
+    table = [f"| `{row.name}` | {_said_of_the_run(row)} |" for row in real]
+    return ["", f"## {result.name}: models that ran for real", "", "| model | why, and what was changed for it |", "|---|---|", *table]
+
+
+def _unreached(result: Result) -> list[str]:
+    if not result.unreached:
+        return []
+    table = [f"| `{name}` | {text} |" for name, text in result.unreached.items()]
+    return ["", f"## {result.name}: parts that the example does not reach", "", "| model | part |", "|---|---|", *table]
+
+
+def _said_of_the_run(row: Row) -> str:
+    notes = (row.notes or "").split("; ")
+    said = [note.partition(": ")[2] if "ran for real" in note else note for note in notes if "real" in note]
+    return _short("; ".join(said))
 
 
 def _differences(result: Result) -> list[str]:

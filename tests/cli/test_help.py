@@ -12,8 +12,10 @@ Run = Callable[..., Any]
 
 OPTIONS = [
     "--input", "--batch", "--precision", "--gpu", "--eval", "--causal", "--training", "--strict", "--crosscheck", "--duration",
-    "--no-cache", "--mode", "--cuda-graph", "--channels-last", "--host", "--measured", "--depth", "--level", "--columns",
-    "--sort", "--top", "--filter", "--format", "--output", "--wide", "--traceback", "--help", "--version",
+    "--no-cache", "--phase", "--prompt", "--context", "--generate", "--kv-cache", "--mode", "--cuda-graph", "--channels-last",
+    "--host", "--measured", "--depth", "--level", "--columns",
+    "--sort", "--top", "--filter", "--format", "--output", "--wide", "--traceback",
+    "--html", "--roofline", "--plot", "--plot-kind", "--plot-theme", "--help", "--version",
 ]  # fmt: skip
 
 
@@ -25,16 +27,25 @@ def test_every_option_is_one_line(run: Run, monkeypatch: pytest.MonkeyPatch, wid
     rows = [line.strip("│ ") for line in out.splitlines() if line.startswith("│")]
     names = [row.split()[0] for row in rows]
     assert [name for name in names if name.startswith("--")] == OPTIONS
-    # Nothing else: no second line anywhere.
-    assert names == ["*", *OPTIONS[:-2], "cache", "calibrate", "gpus", "measure", "overlay", "query", "sweep", *OPTIONS[-2:]]
+    commands = ["cache", "calibrate", "check", "compare", "gpus", "measure", "overlay", "query", "swap", "sweep"]
+    assert names == ["*", *OPTIONS[:-2], *commands, *OPTIONS[-2:]]  # nothing else: no second line anywhere
     assert all(len(line) <= width for line in out.splitlines())
 
 
-@pytest.mark.parametrize("command", ["gpus", "cache", "calibrate", "measure", "overlay", "query", "sweep"])
+@pytest.mark.parametrize("command", ["gpus", "cache", "query", "swap", "sweep", "compare", "check", "calibrate", "measure", "overlay"])
 def test_subcommands_have_help(run: Run, command: str) -> None:
     code, out, _ = run(command, "--help")
     assert code == 0
     assert f"modelstat {command}" in out
+
+
+@pytest.mark.parametrize("command", ["compare", "check"])
+def test_options_of_subcommands_are_one_line_each(run: Run, monkeypatch: pytest.MonkeyPatch, command: str) -> None:
+    monkeypatch.setenv("COLUMNS", "80")
+    rows = [line.strip("│ ") for line in run(command, "--help").out.splitlines() if line.startswith("│")]
+    names = [row.split()[0] for row in rows]
+    assert all(name.startswith("--") for name in names[1:])
+    assert len(set(names)) == len(names)
 
 
 def test_no_arguments_prints_the_help(run: Run) -> None:

@@ -68,3 +68,15 @@ def test_the_bar_stops_when_the_model_raises(monkeypatch: pytest.MonkeyPatch) ->
     shown = terminal.getvalue()
     time.sleep(0.3)
     assert terminal.getvalue() == shown
+
+
+def test_several_runs_fill_the_bar_and_estimate_the_rest(monkeypatch: pytest.MonkeyPatch) -> None:
+    watch(monkeypatch, terminal := Terminal())
+    with progress.TraceProgress("tracing", runs=3) as bar:
+        with bar.run():
+            bar(50)
+        assert wait_for(terminal, "1 of 3 runs")
+        with bar.run():
+            bar(50)
+        assert wait_for(terminal, "2 of 3 runs")
+        assert wait_for(terminal, "left")

@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable
 from typing import Any
 
+import msgspec
 import pytest
 import torch
 import torch.nn.functional as F
@@ -73,6 +74,28 @@ def test_causal_attention_by_halves() -> None:
     assert cost_of(causal).macs == 8 * 8 * 5 * 4
     half = op("modelstat::attention_backward", inputs, (1, 1, 8, 4), (1, 1, 8, 4), (1, 1, 8, 4), is_causal=True, causal_half=True)
     assert cost_of(half).macs == 8 * 9 // 2 * 5 * 4
+
+
+def test_dense_attention_with_heads_after_positions() -> None:
+    q, k = (2, 6, 4, 8), (2, 7, 4, 8)
+    inputs = {"grad_out": q, "query": q, "key": k, "value": k, "out": q, "logsumexp": (2, 4, 6)}
+    assert cost_of(op("aten::_flash_attention_backward", inputs, q, k, k, max_q=6, max_k=7)).macs == 2 * 4 * 6 * 7 * 5 * 8
+
+
+@pytest.mark.parametrize(
+    ("name", "ends"),
+    [("torch_attn::_varlen_attn_backward", "cu_seq_q"), ("aten::_flash_attention_backward", "cum_seq_q")],
+)
+def test_attention_of_packed_sequences(name: str, ends: str) -> None:
+    """15, 10 and 5 tokens, four heads of 16 channels: the pairs of each sequence where lengths are known, else the longest one's."""
+    packed = dict.fromkeys(("grad_out", "query", "key", "value", "out"), (30, 4, 16))
+    inputs = {**packed, ends: tensor((4,), "int32")}
+    outputs = [(30, 4, 16)] * 3
+    known = op(name, inputs, *outputs, max_q=15, max_k=15, pairs=15**2 + 10**2 + 5**2, causal_pairs=120 + 55 + 15, is_causal=True)
+    assert cost_of(known).macs == 4 * (15**2 + 10**2 + 5**2) * 5 * 16
+    assert cost_of(op(name, inputs, *outputs, max_q=15, max_k=15)).macs == 4 * 30 * 15 * 5 * 16
+    half = msgspec.structs.replace(known, arguments={**known.arguments, "causal_half": True})
+    assert cost_of(half).macs == 4 * (120 + 55 + 15) * 5 * 16
 
 
 @pytest.mark.parametrize(("name", "gates", "pointwise"), [("lstm", 4, 23), ("gru", 3, 17), ("rnn", 1, 4)])

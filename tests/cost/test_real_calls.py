@@ -11,8 +11,11 @@ import torch
 import torch.nn.functional as F
 from torch import Tensor, nn
 
-from modelstat.cost.registry import cost_of
+from modelstat.cost.registry import FAMILIES, cost_of, costs
+from modelstat.trace.capture import capture
 from tests.cost.recording import record, tensors
+
+aten: Any = torch.ops.aten
 
 # "Each input read once, each output written once", in torch's own bytes.
 PLAIN: list[tuple[Callable[..., Any], list[Tensor]]] = [
@@ -42,7 +45,27 @@ PLAIN: list[tuple[Callable[..., Any], list[Tensor]]] = [
     (lambda x: x.t().contiguous(), [torch.ones(4, 16)]),
     (lambda c, x, y: torch.where(c, x, y), [torch.ones(3, dtype=torch.bool), torch.ones(3), torch.ones(3)]),
     (lambda x, grid: F.grid_sample(x, grid, align_corners=False), [torch.ones(1, 2, 5, 5), torch.zeros(1, 3, 3, 2)]),
+    (lambda x, w, b: torch.native_layer_norm(x, [6], w, b, 1e-5), [torch.ones(4, 6), torch.ones(6), torch.ones(6)]),
+    (
+        lambda x, w, b, mean, var: torch.native_batch_norm(x, w, b, mean, var, False, 0.1, 1e-5),
+        [torch.ones(2, 3, 5, 5), torch.ones(3), torch.zeros(3), torch.zeros(3), torch.ones(3)],
+    ),
+    (
+        lambda q, k, v: aten._scaled_dot_product_flash_attention_for_cpu(q, k, v),
+        [torch.ones(2, 4, 6, 8), torch.ones(2, 4, 7, 8), torch.ones(2, 4, 7, 8)],
+    ),
+    # Each row and element once: a table is read as a whole.
+    (lambda table, rows: F.embedding(rows, table), [torch.ones(7, 5), torch.arange(7)]),
+    (lambda x, places: x.gather(1, places), [torch.ones(2, 5), torch.arange(5).repeat(2, 1)]),
+    (lambda x: torch.linalg.cholesky_ex(x), [torch.eye(4)]),
+    (lambda a, b: torch.linalg.solve_triangular(a, b, upper=True), [torch.eye(4), torch.ones(4, 3)]),
+    (F.mse_loss, [torch.ones(4, 6), torch.zeros(4, 6)]),
+    (torch.bernoulli, [torch.full((4, 6), 0.5)]),
+    (lambda x: aten.fake_quantize_per_tensor_affine_cachemask(x, 0.1, 0, 0, 255), [torch.ones(4, 6)]),
 ]
+
+FAMILIES_WITHOUT = {"rnn", "sparse", "ssm", "view", "vision"}
+"""Measured below (rnn, sparse, vision); without a kernel that runs here (ssm); without bytes (view)."""
 
 
 @pytest.mark.parametrize(("call", "inputs"), PLAIN)
@@ -55,6 +78,53 @@ def test_bytes_of_torchs_own_tensors(call: Callable[..., Any], inputs: list[Tens
     assert cost.write == sum(tensor.element_size() * tensor.numel() for tensor in outputs)
 
 
+def test_every_family_runs() -> None:
+    found = {cost_of(op).family for call, inputs in PLAIN for op in record(call, *inputs)}
+    assert found == set(FAMILIES) - FAMILIES_WITHOUT
+
+
+def occupied(*given: Tensor) -> int:
+    return sum(tensor.untyped_storage().nbytes() for tensor in given)
+
+
+def test_bytes_of_a_recurrent_layer() -> None:
+    layer, x, states = nn.LSTM(12, 16), torch.ones(7, 3, 12), (torch.zeros(1, 3, 16), torch.zeros(1, 3, 16))
+    trace = capture(layer, (x, states))
+    (cost,) = (one for one in costs(trace) if one.macs)
+    output, (hidden, cell) = layer(x, states)
+    assert cost.read == occupied(x, *states, *layer.parameters())
+    assert cost.write == sum(tensor.nbytes for tensor in (output, hidden, cell))
+
+
+@pytest.mark.filterwarnings("ignore:Sparse invariant checks:UserWarning")
+def test_bytes_of_a_sparse_product() -> None:
+    matrix, x = torch.eye(5).to_sparse(), torch.ones(5, 3)
+    (cost,) = (one for one in costs(capture(Product(), (matrix, x))) if one.macs)
+    assert cost.read == occupied(matrix.indices(), matrix.values(), x)
+    assert cost.write == torch.sparse.mm(matrix, x).nbytes
+
+
+class Product(nn.Module):
+    def forward(self, matrix: Tensor, x: Tensor) -> Tensor:
+        return torch.sparse.mm(matrix, x)
+
+
+def test_bytes_of_torchvisions_ops() -> None:
+    ops = pytest.importorskip("torchvision.ops", reason="torchvision has the ops")
+    x, boxes = torch.ones(1, 3, 8, 8), torch.tensor([[0.0, 0, 0, 4, 4], [0, 2, 2, 7, 7]])
+    weight, offset, mask, bias = torch.ones(4, 3, 3, 3), torch.zeros(1, 18, 8, 8), torch.ones(1, 9, 8, 8), torch.ones(4)
+    rows: list[tuple[Callable[..., Tensor], list[Tensor]]] = [
+        (lambda x, boxes: ops.roi_align(x, boxes, 3), [x, boxes]),
+        (
+            lambda x, offset, weight, bias, mask: ops.deform_conv2d(x, offset, weight, bias, padding=1, mask=mask),
+            [x, offset, weight, bias, mask],
+        ),
+    ]
+    for call, inputs in rows:
+        (cost,) = (cost_of(op) for op in record(call, *inputs))
+        assert (cost.read, cost.write) == (occupied(*inputs), call(*inputs).nbytes)
+
+
 X = torch.rand(2, 6, 32)
 IMAGE = torch.rand(1, 4, 6, 6)
 lstm = nn.LSTM(12, 16, num_layers=2, bidirectional=True, batch_first=True, proj_size=8)
@@ -62,7 +132,14 @@ lstm = nn.LSTM(12, 16, num_layers=2, bidirectional=True, batch_first=True, proj_
 # (call, inputs, MACs of all its ops): torch decides which ops it runs, the sum must not depend on it
 MACS: list[tuple[Callable[..., Any], tuple[Any, ...], int]] = [
     (partial(torch.einsum, "bi,ir,rj->bj"), (torch.rand(10, 32), torch.rand(32, 4), torch.rand(4, 48)), 10 * 32 * 4 + 10 * 4 * 48),
+    (partial(torch.einsum, "bhld,bhsd->bhls"), (torch.rand(2, 3, 5, 8), torch.rand(2, 3, 7, 8)), 2 * 3 * 5 * 7 * 8),
+    # from left to right, which is also the cheapest order
+    (
+        partial(torch.einsum, "ai,ij,jk,kb->ab"), (torch.rand(2, 3), torch.rand(3, 4), torch.rand(4, 5), torch.rand(5, 6)),
+        2 * 3 * 4 + 2 * 4 * 5 + 2 * 5 * 6,
+    ),
     (torch.matmul, (torch.rand(2, 1, 6, 5), torch.rand(4, 5, 7)), 2 * 4 * 6 * 7 * 5),
+    (partial(F.conv2d, stride=2, padding=1, groups=2), (IMAGE, torch.rand(6, 2, 3, 3)), 9 * 6 * 2 * 9),
     (torch.mv, (torch.rand(6, 9), torch.rand(9)), 54),
     (torch.dot, (torch.rand(9), torch.rand(9)), 9),
     (torch.addmv, (torch.rand(6), torch.rand(6, 9), torch.rand(9)), 54),

@@ -125,6 +125,23 @@ def test_only_what_ran_nothing_is_never_called() -> None:
     assert counted.params == 20 + 20 + 20 + 20 + 4
 
 
+def test_a_dropout_that_attention_takes_as_a_number_is_not_missed() -> None:
+    model = Call(
+        lambda m, x: F.scaled_dot_product_attention(x, x, x, dropout_p=m.drop.p if m.training else 0.0), drop=nn.Dropout(0.1),
+        rest=nn.Identity(), spare=nn.ReLU(),
+    ).eval()  # fmt: skip
+    assert [warning for warning in count(model, zeros(1, 2, 3, 4)).warnings if "never" in warning] == ["never called: spare"]
+
+
+def test_weights_that_meet_in_one_op_are_all_used() -> None:
+    """A concatenation belongs to one module, but reads the tables of three."""
+    tables = {name: nn.Embedding(rows, 4) for name, rows in (("a", 1), ("b", 2), ("c", 3))}
+    model = Call(lambda m, x: m.fc(torch.cat([x, m.a.weight, m.b.weight, m.c.weight])), fc=linear(), **tables)
+    counted = count(model, X)
+    assert counted.macs == (2 + 1 + 2 + 3) * 16
+    assert not [warning for warning in counted.warnings if "never called" in warning]
+
+
 @pytest.mark.filterwarnings("ignore:torch.ao.quantization is deprecated:DeprecationWarning")
 def test_static_quantisation() -> None:
     """A convolution of 4 x 4 x 4 outputs with 27 taps, and a linear layer of 64 x 5; the weights are packed, at one byte each."""

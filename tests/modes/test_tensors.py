@@ -10,6 +10,7 @@ import torch.nn.functional as F
 from torch import nn
 from torch.nn.attention import varlen
 from torch.utils._pytree import tree_map
+from torch.utils.flop_counter import FlopCounterMode
 
 from modelstat.cost.registry import costs
 from modelstat.errors import TraceError
@@ -90,6 +91,20 @@ def test_dtypes(dtype: torch.dtype, macs: int, flops: int) -> None:
     (product,) = (cost for cost in costs(counted.trace) if cost.macs)
     assert (counted.macs, product.flops) == (macs, flops)
     assert product.bytes == (2 * 4 + 4 * 4 + 2 * 4) * torch.empty(0, dtype=dtype).element_size()
+
+
+def test_a_complex_convolution_is_the_three_real_ones_that_torch_runs() -> None:
+    """(a + ib) (c + id) takes the real products a c, b d and (a + b) (c + d). FlopCounterMode sees the same three."""
+    data, weight = torch.zeros(2, 3, 8, 8, dtype=torch.complex64), nn.Parameter(torch.zeros(4, 3, 3, 3, dtype=torch.complex64))
+    model, outputs = Call(lambda m, x: F.conv2d(x, m.w), w=weight), 2 * 4 * 6 * 6
+    counted = count(model, data)
+    assert (counted.params, counted.macs) == (4 * 27, 3 * outputs * 27)
+    with FlopCounterMode(display=False) as counter:
+        model(data)
+    assert counter.get_total_flops() == 2 * counted.macs
+    # The sums of the factors' parts for the third product; then three subtractions, a product with i, and a complex addition.
+    found = costs(counted.trace)
+    assert sum(cost.flops for cost in found) == 2 * counted.macs + (2 * 3 * 64 + 4 * 27) + (3 + 1 + 2) * outputs
 
 
 def test_bools_become_integers_become_floats() -> None:

@@ -5,6 +5,7 @@ from __future__ import annotations
 import csv
 import io
 import re
+from html.parser import HTMLParser
 
 import msgspec
 import pytest
@@ -81,6 +82,19 @@ def test_colours_follow_the_bound_on_a_terminal() -> None:
     assert "\x1b[35moverhead" in text
 
 
+def test_the_best_of_several_models_is_bold_on_a_terminal() -> None:
+    """Of two models that differ in one count."""
+    from rich.console import Console
+
+    first = document()
+    more = msgspec.structs.replace(first.totals, macs=first.totals.macs + 10**6)
+    second = msgspec.structs.replace(first, model=msgspec.structs.replace(first.model, spec="other"), totals=more)
+    console = Console(file=io.StringIO(), force_terminal=True, width=100, color_system="standard", legacy_windows=False)
+    console.print(table.display([second, first], Options(columns=("model", "params", "macs")))[1])
+    bold = re.findall(r"\x1b\[1m *([^\s\x1b]+)", console.file.getvalue())  # type: ignore[attr-defined]
+    assert bold == ["model", "params", "MACs", "884.7k"], "the heads, and the smaller count"
+
+
 @pytest.mark.parametrize("name", [*HOSTILE, *STEERING])
 def test_a_name_is_data_in_the_terminal(name: str) -> None:
     text = drawn(document(names=(name, "act", "spare")), width=200)
@@ -113,10 +127,50 @@ def test_a_name_is_data_in_latex(name: str) -> None:
     assert not set('%_#$<>|"^~') & set(body)
 
 
+class Page(HTMLParser):
+    """The cells of a table, row by row, and every tag that is in the page."""
+
+    def __init__(self, text: str) -> None:
+        super().__init__()
+        self.tags: set[str] = set()
+        self.rows: list[list[str]] = []
+        self.caption = ""
+        self._in = ""
+        self.feed(text)
+
+    def handle_starttag(self, tag: str, attrs: list[tuple[str, str | None]]) -> None:
+        self.tags.add(tag)
+        self._in = tag
+        if tag == "tr":
+            self.rows.append([])
+        elif tag in ("td", "th"):
+            self.rows[-1].append("")
+
+    def handle_data(self, data: str) -> None:
+        if self._in in ("td", "th", "strong"):
+            self.rows[-1][-1] += data
+        elif self._in == "caption":
+            self.caption += data
+
+    def handle_endtag(self, tag: str) -> None:
+        self._in = ""
+
+
+@pytest.mark.parametrize("name", [*HOSTILE, *STEERING])
+def test_a_name_is_data_in_html(name: str) -> None:
+    page = Page(written("html", document("v100", names=(name, "act", "spare"), model=name)))
+    assert page.tags == {"table", "caption", "thead", "tbody", "tr", "th", "td", "strong"}
+    shown = name.replace("\x1b", r"\x1b").replace("\n", r"\n")
+    assert page.rows[2][0] == f"block.{shown} (Conv2d)"
+    assert page.caption.startswith(f"{shown}, input 1x3x32x128 float32; batch 1, fp32; Tesla V100 PCIe 32GB")
+    assert {len(row) for row in page.rows} == {len(page.rows[0])}
+
+
 def test_a_hostile_model_name_reaches_every_caption_escaped() -> None:
     evil = document(model="<script>|$x_y")
     assert "<script>" not in written("markdown", evil)
     assert "x\\_y" in written("latex", evil)
+    assert "<script>" not in written("html", evil)
 
 
 def test_csv_holds_raw_numbers() -> None:
@@ -134,10 +188,11 @@ def test_tsv_is_csv_with_tabs() -> None:
     assert list(csv.reader(io.StringIO(written("tsv", document())), delimiter="\t")) == comma
 
 
-def test_markdown_and_latex_say_how_to_reproduce_them() -> None:
-    for form in ("markdown", "latex"):
+def test_tables_to_paste_say_how_to_reproduce_them() -> None:
+    facts = ("batch 1", "fp32", "14.0 TFLOP/s", "900 GB/s", "MAC = 2", "modelstat", "torch 2.14.1", "eager, host 26 us an op", "1x3x32x128")
+    for form in ("markdown", "latex", "html"):
         text = written(form, document("v100"))
-        for fact in ("batch 1", "fp32", "14.0 TFLOP/s", "900 GB/s", "MAC = 2", "modelstat"):
+        for fact in facts:
             assert fact in text
 
 

@@ -98,8 +98,11 @@ def test_the_example_of_the_repository() -> None:
         ("model: resnet50\ninputs: 1.5\n", 2, "inputs must be shapes, as in `inputs: 3x224x224`, not 1.5"),
         ("model: resnet50\ninputs:\n", 2, "inputs must be shapes, as in `inputs: 3x224x224`, not None"),
         ("model: resnet50\nprecision: fp8\n", 2, "precision 'fp8' is not one of fp32, tf32, fp16, bf16, amp-fp16, amp-bf16"),
-        ("model: resnet50\nswap: conv\n", 2, "swap must be a list of texts"),
-        ("model: resnet50\nswap: ['conv=ghost']\n", 2, "swap is not applied here: take it out, and swap layers with `modelstat swap`"),
+        ("model: resnet50\nswap: conv\n", 2, "swap must be a list, as in `swap: [conv=ghost]`"),
+        ("model: resnet50\nswap: ['conv=gost']\n", 2, "no swap is called 'conv=gost': did you mean conv=ghost"),
+        ("model: resnet50\nprecision: fp16\nswap: ['precision=bf16']\n", 2, "a precision of the model would undo that of the swapped"),
+        ("model: resnet50\nswap: [{where: layer1}]\n", 2, "a swap is a text such as conv=ghost, or a mapping with a rule"),
+        ("model: resnet50\nswap:\n  - rule: conv=ghost\n    kernel: big\n", 2, "kernel 'big': write a size such as 3, or 1x7"),
         ("model: resnet50\nsource: {a: 1}\n", 2, "source must be text"),
         ("model: resnet50\n  bad: [1\n", 2, "mapping values are not allowed here"),
         ("model: 'resnet50\n", 2, "found unexpected end of stream"),
@@ -134,3 +137,17 @@ def test_the_key_changes_with_the_file_and_with_the_model_that_it_names(tmp_path
     assert parse(written(tmp_path, text.replace("5x4", "6x4"))).key() != first
     (tmp_path / "net.py").write_text(NET.replace("width=1", "width=2"))
     assert parse(written(tmp_path, text)).key() != first
+
+
+def test_swaps_of_a_file_are_applied_in_order(tmp_path: Path) -> None:
+    (tmp_path / "net.py").write_text(NET)
+    text = "model: net.py:Net(width=8)\ninputs: 5x4\nswap:\n  - rule: linear=lowrank(rank=2)\n    where: fc\n  - precision=fp16\n"
+    source = parse(written(tmp_path, text))
+    built = source.build()
+    assert [(swap.rule, swap.path, swap.after) for swap in built.swaps] == [
+        ("linear=lowrank(rank=2)", "fc", "LowRankLinear"),
+        ("precision=fp16", "fc.0", "AtPrecision"),
+        ("precision=fp16", "fc.1", "AtPrecision"),
+    ]
+    assert source.key() != parse(written(tmp_path, text.replace("rank=2", "rank=1"))).key()
+    assert built.swaps == source.build(weights=True).swaps

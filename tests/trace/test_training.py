@@ -9,6 +9,7 @@ import pytest
 import torch
 import torch.nn.functional as F
 from torch import nn
+from torch.nn.attention import varlen
 from torch.utils.checkpoint import checkpoint
 from torch.utils.flop_counter import FlopCounterMode, sdpa_backward_flop_count
 
@@ -92,6 +93,41 @@ def test_attention_computes_its_scores_again() -> None:
     (backward,) = (op for op in trace.ops if op.name == "modelstat::attention_backward")
     assert [spec.shape for spec in backward.outputs] == [(2, 4, 6, 8), (2, 4, 7, 8), (2, 4, 7, 5)]
     assert backward.tensor("logsumexp") == forward.outputs[1]
+
+
+LENGTHS = (2, 3, 5)
+"""Of sequences that differ: 10 tokens, and 2 x 2 + 3 x 3 + 5 x 5 = 38 pairs for each head."""
+
+
+def test_attention_of_jagged_sequences_goes_back_in_one_op() -> None:
+    class Attend(nn.Module):
+        def __init__(self) -> None:
+            super().__init__()
+            self.project = nn.Linear(8, 24, bias=False)
+
+        def forward(self, x: torch.Tensor) -> torch.Tensor:
+            q, k, v = (part.unflatten(-1, [2, 4]).transpose(1, 2) for part in self.project(x).chunk(3, dim=-1))
+            return F.scaled_dot_product_attention(q, k, v).transpose(1, 2).flatten(-2)
+
+    x = torch.nested.nested_tensor([torch.ones(length, 8) for length in LENGTHS], layout=torch.jagged)
+    trace = train(Attend(), x)
+    project, pairs = 10 * 8 * 24, 2 * 38
+    assert macs(trace) == (project + pairs * (4 + 4), project + pairs * 5 * 4)
+    (backward,) = (op for op in trace.ops if op.name == "modelstat::varlen_attention_backward")
+    assert [spec.shape for spec in backward.outputs] == 3 * [(10, 2, 4)]
+
+
+def test_attention_of_packed_sequences_goes_back_as_torchs_own_counter_has_it() -> None:
+    class Attend(nn.Module):
+        def __init__(self) -> None:
+            super().__init__()
+            self.query = nn.Parameter(torch.ones(10, 2, 8, dtype=torch.float16))
+
+        def forward(self, ends: torch.Tensor) -> Any:
+            return varlen.varlen_attn(self.query, self.query, self.query, ends, ends, 5, 5)
+
+    pairs = 2 * 38
+    assert macs(train(Attend(), torch.tensor([0, 2, 5, 10], dtype=torch.int32))) == (pairs * (8 + 8), pairs * 5 * 8)
 
 
 def test_a_grouped_product_has_a_gradient_for_each_factor() -> None:

@@ -58,8 +58,12 @@ def group_norm(op: Op, cost: Cost) -> int:
     [
         # What timm's counter leaves out (data/timm_differences.csv) is what our count has more, or the other way round.
         ("convmixer_768_32", 19.55, depthwise),
+        ("convmixer_1536_20", 48.68, depthwise),
         ("sequencer2d_s", 4.96, recurrent),
+        ("sequencer2d_m", 6.55, recurrent),
+        ("sequencer2d_l", 9.74, recurrent),
         ("efficientnet_b0_gn", 0.42, group_norm),
+        ("efficientnet_b3_gn", 1.74, group_norm),
     ],
 )
 def test_differences_are_what_the_table_says(model: str, gmacs: float, correction: Callable[[Op, Cost], int]) -> None:
@@ -69,3 +73,13 @@ def test_differences_are_what_the_table_says(model: str, gmacs: float, correctio
     assert counted / 1e9 == pytest.approx(gmacs, rel=0.005, abs=0.0051)
     with (DATA / "timm_differences.csv").open(encoding="utf-8") as file:
         assert model in {row["model"] for row in csv.DictReader(file)}
+
+
+def test_a_model_that_changed_had_the_counts_of_a_smaller_one() -> None:
+    """timm built ecaresnext50t_32x4d with the two blocks a stage of ecaresnext26t_32x4d: 15.41 M parameters and 2.7 GMACs."""
+    for model in ("ecaresnext26t_32x4d", "ecaresnext50t_32x4d(layers=[2, 2, 2, 2])"):
+        trace = trace_spec(f"timm:{model}")
+        params = sum(parameter.elements for parameter in trace.parameters if parameter.kind == "parameter")
+        batch_norm = sum(2 * op.outputs[0].elements for op in trace.ops if "batch_norm" in op.name)
+        assert params / 1e6 == pytest.approx(15.41, abs=0.0051)
+        assert (sum(cost.macs for cost in costs(trace)) + batch_norm) / 1e9 == pytest.approx(2.7, abs=0.0051)

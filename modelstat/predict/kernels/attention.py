@@ -65,9 +65,11 @@ def features(op: Op, cost: Cost) -> Features:
     size = float(mask.bytes) if mask is not None else 0.0
     padded = size if keys % _MASK_VECTOR else 0.0
     fused = float(op.name != "modelstat::attention" or len(query.shape) == len(key.shape) == 4)
+    # One query against a cache moves keys and values alone, which may be kept smaller than they are computed with.
+    item_bytes = float(key.item_bytes if queries == 1.0 else query.item_bytes)
     causal = bool(op.argument("is_causal", op.argument("causal", False)))
     return Features(
-        max(batch, 1.0), heads, max(key_heads, 1.0), queries, keys, channels, float(query.item_bytes), float(causal), 1.0, float(flash),
+        max(batch, 1.0), heads, max(key_heads, 1.0), queries, keys, channels, item_bytes, float(causal), 1.0, float(flash),
         size, padded, fused,
     )  # fmt: skip
 

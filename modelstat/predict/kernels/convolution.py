@@ -14,7 +14,7 @@ from typing import NamedTuple
 
 from modelstat.cost.operands import operand, per_axis
 from modelstat.cost.record import Cost
-from modelstat.predict.kernels.arithmetic import Quantity, anywhere, ceil, maximum, minimum, overlapped, where
+from modelstat.predict.kernels.arithmetic import Quantity, anywhere, ceil, floor, log2, maximum, minimum, overlapped, where
 from modelstat.predict.kernels.constants import Constants
 from modelstat.predict.kernels.rates import Rates
 from modelstat.predict.kernels.stream import resident, traffic_seconds
@@ -91,6 +91,10 @@ def seconds(f: Features, rates: Rates, c: Constants) -> Time:
     memory = traffic_seconds(dram, size, rates, c["port_bytes"])
     direct = limited_by_power(_direct(f, rates, c), flops, rates, c) * where(f.transposed > 0.0, c["transposed"], 1.0)
     direct = direct * where(f.groups > 1.0, where(f.channels_last > 0.0, c["grouped_last"], c["grouped"]), 1.0)
+    # Kernels for groups that are channels-last are made for widths of 8, 16, 32, ... channels.
+    width = maximum(f.k / f.taps, 1.0)
+    odd = (f.groups > 1.0) & (f.channels_last > 0.0) & (2.0 ** floor(log2(width)) < width)
+    direct = direct * where(odd, c["grouped_odd_last"], 1.0)
     direct = direct * where((f.taps == 1.0) & (f.groups == 1.0), c["pointwise"], 1.0)
     compute = direct
     dense = overlapped(direct, memory, c["overlap"])
@@ -105,7 +109,12 @@ def seconds(f: Features, rates: Rates, c: Constants) -> Time:
     # Kernels above 5 x 5 are not unrolled: each tap costs more the more there are.
     growth = maximum(1.0, f.taps / 25.0) ** where(last, c["thin_growth_last"], c["thin_growth"])
     sums = sums * minimum(growth, c["thin_growth_most"])
-    thin_time = overlapped(sums, size / (rates.memory * where(last, c["thin_memory_last"], c["thin_memory"])), c["overlap"])
+    # Channels-last: the rows under a kernel hold all channels, and are read again from memory unless the L2 cache keeps them.
+    band = f.taps**0.5 * f.data / maximum(f.batch * f.height, 1.0)
+    again = where(last, f.data * (1.0 - resident(band * c["bands"], rates.l2_bytes, 2.0)), 0.0)
+    thin_memory = (size + again * c["thin_again"]) / (rates.memory * where(last, c["thin_memory_last"], c["thin_memory"]))
+    thin_time = overlapped(sums, thin_memory, c["overlap"])
+    dense = dense + where((f.groups > 1.0), again * c["grouped_again"] / rates.memory, 0.0)
     layout = where((f.channels_last > 0.0) | (thin > 0.0), 0.0, c["layout_passes"]) * (f.data + f.result) / rates.memory
     bias = f.biased * 2.0 * f.result / rates.memory * c["bias_passes"]
     copied = 2.0 * f.relaid / rates.memory * c["relaid_passes"]

@@ -90,9 +90,14 @@ def family_of(op: Op, cost: Cost) -> Family:
     return FAMILIES.get(cost.family, GENERIC)
 
 
-def kernel_time(op: Op, cost: Cost, gpu: Gpu, *, tf32: bool = False) -> Time:
+GENERATED_VECTOR = Family("gemm", gemm.features, gemm.generated_seconds)
+"""One row times a matrix where a compiler may write it."""
+
+
+def kernel_time(op: Op, cost: Cost, gpu: Gpu, *, tf32: bool = False, compiled: bool = False) -> Time:
     """Time of an op's kernel on a GPU, without the host: zero for views and whatever moves nothing.
 
+    ``compiled`` lets a compiler write the product of one row and a matrix itself.
     ``tf32`` runs float32 contractions on tensor cores. Raises MissingPeakError where a contraction has no peak on this GPU.
     """
     if cost.known == "free" or (not cost.read and not cost.write and not cost.flops):
@@ -103,6 +108,8 @@ def kernel_time(op: Op, cost: Cost, gpu: Gpu, *, tf32: bool = False) -> Time:
     dtype = cost.dtype
     if cost.unit != "matmul":
         return _timed(family.name, family.seconds, family.features(op, cost), _vector_rates(gpu))
+    if compiled and family is GEMM and op.outputs and op.outputs[0].shape[-1:] == (op.outputs[0].elements,):
+        family = GENERATED_VECTOR
     if tf32 and dtype in ("float32", "complex64"):
         dtype = "tf32"
     return _timed(family.name, family.seconds, family.features(op, cost), rates(gpu, dtype))

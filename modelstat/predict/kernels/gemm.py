@@ -65,6 +65,13 @@ def seconds(f: Features, rates: Rates, c: Constants) -> Time:
     return Time(compute, memory, overlapped(compute, memory, c["overlap"]) + latency)
 
 
+def generated_seconds(f: Features, rates: Rates, c: Constants) -> Time:
+    """Time of one row times a matrix in code that a compiler writes: products added up, one stream over the matrix."""
+    memory = (f.item_bytes * (f.m * f.k + f.k * f.n + f.m * f.n) + f.extra_bytes) / rates.memory
+    compute = 2.0 * f.m * f.n * f.k / rates.vector
+    return Time(compute, memory, maximum(compute, memory) + c["generated_latency_s"])
+
+
 def _missed(m: Quantity, k: Quantity, rates: Rates, c: Constants) -> Quantity:
     """Share of the tiles' re-reads that go to DRAM although another tile just read the same rows."""
     rows = (m / (m + c["miss_half_rows"])) ** 0.5

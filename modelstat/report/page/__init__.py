@@ -1,0 +1,1 @@
+"""The interactive report: one HTML page that needs no network."""

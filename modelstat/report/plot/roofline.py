@@ -1,0 +1,115 @@
+"""The roofline for a paper: the layers of one model on one GPU, or whole models under the roofs of several."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from math import log10
+from typing import TYPE_CHECKING, Any
+
+from modelstat import units
+from modelstat.report.chart.device import Device
+from modelstat.report.chart.palette import BOUND_COLOURS, SERIES
+from modelstat.report.chart.point import Point
+from modelstat.report.chart.view import View, whole_point
+from modelstat.report.chart.window import Window, window
+from modelstat.report.grid import printable
+from modelstat.report.plot.theme import Look
+
+if TYPE_CHECKING:
+    from matplotlib.axes import Axes
+    from matplotlib.figure import Figure
+
+MARKERS = {"compute": "o", "memory": "D", "overhead": "^", "none": "x"}
+NAMED = 5
+"""How many of the heaviest layers are named in the chart."""
+LARGEST, WIDTH = 260.0, 7.5
+"""Area of the point of the heaviest layer (square points) in a figure of this width (inches)."""
+
+
+def paint(figure: Figure, views: Sequence[View], look: Look) -> None:
+    """Draw into an empty figure."""
+    axes = figure.add_subplot()
+    boards = list({view.device.key: view.device for view in views}.values())
+    points = [*(views[0].layers if len(views) == 1 else ()), *(whole_point(view) for view in views)]
+    frame = window(boards, points)
+    axes.set(xscale="log", yscale="log", xlim=(frame.low, frame.high), ylim=(frame.bottom, frame.top))
+    axes.set(xlabel="arithmetic intensity (FLOP/B)", ylabel="performance (FLOP/s)")
+    axes.yaxis.set_major_formatter(lambda value, _: units.tick(value))
+    axes.xaxis.set_major_formatter(lambda value, _: f"{value:g}")
+    colours = {board.key: look.ink if len(boards) == 1 else SERIES[index % len(SERIES)] for index, board in enumerate(boards)}
+    for board in boards:
+        _roofs(axes, frame, board, colours[board.key], named=len(boards) == 1)
+    if len(views) == 1:
+        _layers(axes, frame, views[0], look, LARGEST * (figure.get_figwidth() / WIDTH) ** 2)
+    _programs(axes, frame, views, colours, look)
+    if axes.get_legend_handles_labels()[0]:
+        for handle in axes.legend(loc="lower right", fontsize="small").legend_handles:
+            handle.set_sizes([30.0])  # type: ignore[union-attr]
+    view = views[0]
+    batch = "batch as given" if view.batch is None else f"batch {view.batch}"
+    single = f"{view.model}, {batch}, {view.precision}"
+    title = f"{printable(single)}\n{printable(view.device.name)}" if len(views) == 1 else "whole models under their roofs"
+    axes.set_title(title, loc="left", fontsize="medium")
+
+
+def _roofs(axes: Axes, frame: Window, board: Device, colour: str, *, named: bool) -> None:
+    ceilings = [each for each in board.ceilings if each.on] or list(board.ceilings[:1])
+    bandwidth = board.roofs[0].bandwidth
+    top = max((each.flops for each in ceilings), default=frame.top)
+    ridge = top / bandwidth
+    axes.plot([frame.low, ridge], [frame.low * bandwidth, top], color=colour, linewidth=1.2)
+    for place, ceiling in enumerate(sorted(ceilings, key=lambda each: -each.flops)):
+        axes.plot([ceiling.ridge, frame.high], [ceiling.flops] * 2, color=colour, linewidth=1.2 if place == 0 else 0.8,
+                  linestyle="-" if place == 0 else "--")  # fmt: skip
+        text = f"{ceiling.name if named else f'{board.name} {ceiling.precision}'} {units.flops_rate(ceiling.flops)}"
+        _label(axes, text, (frame.high, ceiling.flops), (-2, 2), colour, ha="right", va="bottom")
+    if named:
+        start = (frame.low * ridge) ** 0.5
+        text = f"{board.roofs[0].name} {units.bandwidth(bandwidth)}"
+        _label(axes, text, (start, start * bandwidth), (-4, 2), colour, ha="right", va="bottom")
+
+
+def _layers(axes: Axes, frame: Window, view: View, look: Look, largest: float) -> None:
+    most = max((point.seconds or 0.0 for point in view.layers), default=0.0)
+    placed = [(point, place) for point in view.layers if (place := frame.position(point.intensity, point.rate, point.bandwidth))]
+    for bound, marker in MARKERS.items():
+        mine = [(point, place) for point, place in placed if (point.bound or "none") == bound]
+        if mine:
+            sizes = [max(5.0, largest * (point.seconds or 0.0) / most) if most else 5.0 for point, _ in mine]
+            label = f"{bound}-bound" if bound != "none" else "no limit known"
+            outline: dict[str, Any] = {} if marker == "x" else {"edgecolors": look.ink, "linewidths": 0.4}
+            xs, ys = zip(*(place for _, place in mine), strict=True)
+            axes.scatter(xs, ys, s=sizes, marker=marker, color=BOUND_COLOURS[bound], alpha=0.75, label=label, zorder=3, **outline)
+    named: list[tuple[float, float]] = []
+    for point, place in sorted(placed, key=lambda pair: -(pair[0].seconds or 0.0)):
+        if len(named) < NAMED and all(_apart(frame, place, other) for other in named):
+            named.append(place)
+            _label(axes, _name(point), place, (5, -3), look.ink, ha="left", va="top")
+
+
+def _apart(frame: Window, one: tuple[float, float], other: tuple[float, float]) -> bool:
+    """Whether the names of two points would not cover each other: shares of the chart's width and height."""
+    across = abs(log10(one[0] / other[0])) / log10(frame.high / frame.low)
+    return across > 0.16 or abs(log10(one[1] / other[1])) / log10(frame.top / frame.bottom) > 0.04
+
+
+def _programs(axes: Axes, frame: Window, views: Sequence[View], colours: dict[str, str], look: Look) -> None:
+    for view in views:
+        whole = view.program
+        place = frame.position(whole.intensity, whole.rate, whole.bandwidth)
+        if place:
+            axes.scatter(*place, s=110, marker="*", color=colours[view.device.key], edgecolors=look.ink, linewidths=0.4, zorder=4,
+                         label="whole model" if len(views) == 1 else None)  # fmt: skip
+            if len(views) > 1:
+                _label(axes, printable(view.label), place, (5, -3), look.ink, ha="left", va="top")
+
+
+def _name(point: Point) -> str:
+    return printable(point.path or point.name)
+
+
+def _label(axes: Axes, text: str, place: tuple[float, float], offset: tuple[int, int], colour: str, *, ha: str, va: str) -> None:
+    axes.annotate(
+        text, place, xytext=offset, textcoords="offset points", fontsize="x-small", color=colour, ha=ha, va=va,
+        annotation_clip=True, zorder=5,
+    )  # fmt: skip
