@@ -30,6 +30,8 @@ from modelstat.units import seconds
 SPECS = ("resnet18", "mobilenet_v3_small", "encoder", "zoo_configs/enocr.yaml", "zoo_configs/enocr_ghost.yaml")
 LAYER_ERROR, TOTAL_ERROR = 0.30, 0.25
 """What the predictions are held to: the median over layers, and each total beyond its spread."""
+SPREAD = 0.20
+"""Repeated runs that are further apart say nothing about a prediction."""
 HEAVY = 0.01
 """Layers below this share of a model's time are the profiler's own cost more than theirs."""
 
@@ -88,6 +90,9 @@ def verdict(results: list[Result]) -> bool:
         f"median error over layers {layers:.0%} (at most {LAYER_ERROR:.0%})": layers <= LAYER_ERROR,
         f"largest error of a total beyond its spread {max(beyond):.0%} (at most {TOTAL_ERROR:.0%})": max(beyond) <= TOTAL_ERROR,
         f"pairs of models in the right order: {ordered} of {len(pairs)}": ordered == len(pairs),
+        f"largest spread of repeated runs {max(result.spread for result in results):.0%} (at most {SPREAD:.0%}, else measure again)": all(
+            result.spread <= SPREAD for result in results
+        ),
     }
     for text, holds in held.items():
         print(f"{'holds ' if holds else 'FAILS '} {text}")

@@ -12,8 +12,8 @@ from modelstat.hardware.calibration import Calibration, Curve
 from modelstat.measure.stopwatch import timed
 from modelstat.trace.state import preserved_globals
 
-FEWEST = 3
-"""Runs of a benchmark at least."""
+FEWEST = 7
+"""Runs of a benchmark at least: the fastest of them counts, so one that nothing disturbed must be among them."""
 LEAST_WORK = 0.2
 """Share of a measured time that is work at least: what an op costs beyond it is measured too, and differs from op to op."""
 CALLS = 20

@@ -33,6 +33,10 @@ COUNTED: tuple[Column, ...] = (
 )
 """What the GPU's counters say, where they were read."""
 
+DROP = ("launches", "counted_bandwidth", "bandwidth", "counted", "rate")
+"""What goes first, in this order, where the columns do not fit."""
+DROP_UNMATCHED = ("error", "bandwidth", "roof", "rate", "predicted")
+"""The same where no kernel belongs to an op: counters are all that is known of them."""
 LISTED = 8
 """Kernels and ops of one side only that the table spells out; JSON has all."""
 
@@ -116,7 +120,8 @@ def grid(overlay: Overlay, top: int | None = None) -> Grid:
     columns = (*COLUMNS, *COUNTED) if counters else COLUMNS
     rows = [Row(_values(point, columns), point.path) for point in shown]
     rows.append(Row(_values(overlay.total, columns), total=True))
-    return Grid(columns, tuple(rows), f"{overlay.model} on {overlay.gpu}, measured in {overlay.file} ({overlay.format})")
+    told = f"{overlay.model} on {overlay.gpu}, measured in {overlay.file} ({overlay.format})"
+    return Grid(columns, tuple(rows), told, drop=DROP if overlay.points else DROP_UNMATCHED)
 
 
 def error_text(error: float | None) -> str | None:
@@ -205,10 +210,10 @@ def render(overlay: Overlay, form: str, file: TextIO, *, top: int | None = None,
         return
     from rich.console import Console
 
-    from modelstat.report.table import WIDTH, lines_text, rows_table
+    from modelstat.report.table import WIDTH, fitted, lines_text, rows_table
 
     width = shutil.get_terminal_size((WIDTH, 24)).columns if file.isatty() else WIDTH
-    table = rows_table(rows, width)
+    table = rows_table(fitted(rows, width), width)
     console = Console(file=file, width=max(width, table.width or 0), highlight=False)
     head = [("Model", printable(overlay.model)), ("GPU", overlay.gpu), ("Measured", f"{printable(overlay.file)} ({overlay.format})")]
     console.print(lines_text(head, width))
