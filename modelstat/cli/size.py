@@ -62,10 +62,10 @@ def size(
         format: table (the default), json, csv or markdown.
         output: Write to a file, whole or not at all.
     """
-    from modelstat.deploy.size import size as sized
     from modelstat.cli.lists import precisions
     from modelstat.cli.output import Output
     from modelstat.cli.progress import TraceProgress
+    from modelstat.deploy.size import size as sized
     from modelstat.errors import UsageError
     from modelstat.report.sizing import render
     from modelstat.units import parse_seconds
