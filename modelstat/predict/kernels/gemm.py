@@ -73,7 +73,7 @@ def seconds(f: Features, rates: Rates, c: Constants) -> Time:
 
 def generated_seconds(f: Features, rates: Rates, c: Constants) -> Time:
     """Time of one row times a matrix in code that a compiler writes: products added up, one stream over the matrix."""
-    memory = (f.item_bytes * (f.m * f.k + f.k * f.n + f.m * f.n) + f.extra_bytes) / rates.memory
+    memory = (f.item_bytes * (f.m * f.k + f.weight_share * f.k * f.n + f.m * f.n) + f.extra_bytes) / rates.memory
     compute = 2.0 * f.m * f.n * f.k / rates.vector
     return Time(compute, memory, maximum(compute, memory) + c["generated_latency_s"])
 

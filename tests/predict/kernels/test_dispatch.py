@@ -11,8 +11,10 @@ from modelstat.cost.registry import FAMILIES as COST_FAMILIES
 from modelstat.cost.registry import cost_of
 from modelstat.errors import MissingPeakError
 from modelstat.hardware.database import all_gpus, find
+from modelstat.predict.kernels import gemm
 from modelstat.predict.kernels.constants import constants
 from modelstat.predict.kernels.dispatch import family_of, kernel_time
+from modelstat.predict.kernels.rates import rates
 from modelstat.predict.kernels.timing import NOTHING
 from modelstat.records import Op, TensorSpec
 
@@ -78,6 +80,16 @@ def test_half_precision_without_tensor_cores_runs_on_the_fp32_lanes() -> None:
 def test_a_missing_precision_is_said() -> None:
     with pytest.raises(MissingPeakError, match="V100"):
         kernel_time(product("bfloat16"), cost_of(product("bfloat16")), find("v100"))
+
+
+@pytest.mark.parametrize("share", [1.0, 0.5])
+def test_one_row_times_a_matrix_is_a_stream_where_a_compiler_writes_it(share: float) -> None:
+    gpu = find("a100-sxm-80")
+    found = rates(gpu, "bfloat16")
+    size = 2 * (4096 + share * 4096 * 11008 + 11008)
+    time = gemm.generated_seconds(gemm.Features(1.0, 11008.0, 4096.0, 2.0, 0.0, share), found, constants("gemm", "half"))
+    assert time.memory == pytest.approx(size / found.memory)
+    assert time.total == pytest.approx(size / found.memory + constants("gemm", "half")["generated_latency_s"])
 
 
 def test_vector_work_needs_no_vector_peak() -> None:
