@@ -205,3 +205,12 @@ def test_weights_that_are_not_there_are_not_needed() -> None:
     assert counted.run == "real"
     assert "random weights" in counted.warnings[0]
     assert modelstat.analyze(net(), "3x6x6", batch=1).totals.macs == 16 * 4 * 27 + 4 * 2
+
+
+@pytest.mark.parametrize("layer", [nn.LayerNorm(8), nn.RMSNorm(8), nn.GroupNorm(2, 8)], ids=lambda layer: type(layer).__name__)
+@pytest.mark.parametrize("mode", ["eager", "compile"])
+def test_a_norm_of_no_rows_takes_next_to_no_time(layer: nn.Module, mode: str) -> None:
+    shape = (0, 8, 4, 4) if isinstance(layer, nn.GroupNorm) else (0, 8)
+    (gpu,) = modelstat.analyze(layer.eval(), (torch.zeros(shape),), gpu="t4", mode=mode).gpus
+    assert gpu.predicted_ms is not None
+    assert gpu.predicted_ms < 0.1

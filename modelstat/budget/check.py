@@ -132,7 +132,8 @@ def held_against(limit: Limit, measured: float, allowed: float) -> Measure:
     over = allowed - measured if limit.least else measured - allowed
     quantity = QUANTITIES[limit.quantity]
     margin = _margin(over, allowed)
-    left = "over" if margin is None else f"{units.percent(abs(margin))} {'over' if over > 0 else 'left'}"
+    missed = "short" if limit.least else "over"
+    left = missed if margin is None else f"{units.percent(abs(margin))} {missed if over > 0 else 'left'}"
     return Measure(
         limit=limit.name,
         quantity=limit.quantity,

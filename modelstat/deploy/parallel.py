@@ -111,10 +111,20 @@ def parallel(trace: Trace, costs: Sequence[Cost], gpu: Gpu, layout: Layout, *, t
     peak = peak_memory(part.trace)
     weights = max((stage.weight_bytes for stage in parts), default=weight_bytes(part.trace))
     held = weights + peak.activation_bytes
-    slowest = max((stage.seconds for stage in parts), default=max(times.compute_seconds, times.memory_seconds, comm))
+
+    def bound(stage: Stage) -> float:
+        """Everything overlapped, as without a pipeline."""
+        mine = range(stage.first, stage.last + 1)
+        send = Collective("send", stage.sent_bytes, 2, stage.last).seconds(link) if stage.sent_bytes else 0.0
+        compute = sum(times.ops[index].compute_seconds or 0.0 for index in mine)
+        memory = sum(times.ops[index].memory_seconds for index in mine)
+        return max(compute, memory, sum(comm_of[index] for index in mine) + send)
+
+    slowest = max(map(bound, parts), default=max(times.compute_seconds, times.memory_seconds, comm))
     batch = samples(trace)
     alone = roofline(trace, costs, gpu)
-    trainable = sum(one.bytes for one in part.trace.parameters if one.trainable and one.kind == "parameter")
+    whole = sum(one.bytes for one in part.trace.parameters if one.trainable and one.kind == "parameter")
+    trainable = max((stage.trainable_bytes for stage in parts), default=whole)
     return Parallel(
         gpu=gpu,
         layout=layout,

@@ -124,7 +124,11 @@ def _weights(trace: Trace, costs: Sequence[Cost], rules: Sequence[Rule | None]) 
 
 def _inner(op: Op, cost: Cost, weight: TensorSpec) -> int:
     """Products that are summed to one output."""
-    return weight.shape[0] if op.argument("transposed") else cost.macs // max(cost.activations, 1)
+    if op.argument("transposed"):
+        # (in, out / groups, *kernel): an output channel sums over the inputs of its group and all taps.
+        outputs = max(weight.shape[1] * int(op.argument("groups", 1)), 1)
+        return weight.elements // outputs
+    return cost.macs // max(cost.activations, 1)
 
 
 def _narrow_activations(

@@ -159,8 +159,11 @@ class _Splitter:
 
     def _needs_all(self, op: Op, split: Sequence[TensorSpec]) -> bool:
         """Whether a norm, softmax or reduction goes over the split axis."""
-        if "batch_norm" in op.name or "group_norm" in op.name:
+        if "batch_norm" in op.name:
             return False
+        if "group_norm" in op.name:
+            # A group stays on one GPU where the groups can be shared out.
+            return int(op.argument("group", op.argument("num_groups", 1))) % self.gpus != 0
         spec = split[0]
         width = self.width[spec.value]
         dims = op.argument("dim", op.argument("dims", [-1] if op.name.startswith(("aten::native_layer", "aten::_fused_rms")) else None))

@@ -138,25 +138,23 @@ class _Model:
 
 
 def _best(model: _Model, gpu: Gpu, qps: float, latency: float, prices: Prices | None) -> Sized | Out:
-    """The batch with fewest GPUs, then least latency, among those tried by bisection for the largest one in time."""
+    """The batch with fewest GPUs, then least latency.
+
+    All batches are tried up to the first that does not fit or takes too long by itself: the wait for a batch to fill is not monotonic,
+    since fewer GPUs fill theirs faster.
+    """
     memory = None if gpu.memory_bytes is None else FITS_SHARE * gpu.memory_bytes
     if memory is not None and model.peak_bytes(1) > memory:
         return Out(gpu, f"does not fit: one sample needs {units.bytes_(model.peak_bytes(1))}, {units.bytes_(memory)} are there")
     tried: list[Sized] = []
 
-    def attempt(batch: int) -> bool:
-        if memory is not None and model.peak_bytes(batch) > memory:
-            return False
-        found = _sized(gpu, batch, model.seconds(batch, gpu), qps, prices, None if memory is None else True)
+    for batch in BATCHES:
+        seconds = model.seconds(batch, gpu)
+        if seconds > latency or (memory is not None and model.peak_bytes(batch) > memory):
+            break
+        found = _sized(gpu, batch, seconds, qps, prices, None if memory is None else True)
         if found.latency_seconds <= latency:
             tried.append(found)
-        return found.latency_seconds <= latency
-
-    low, high = -1, len(BATCHES)
-    while high - low > 1:
-        # Small batches are tried first: most limits are short of the largest ones.
-        middle = (low + high) // 2 if low >= 0 else min(low + 1, high - 1)
-        low, high = (middle, high) if attempt(BATCHES[middle]) else (low, middle)
     if not tried:
         alone = model.seconds(1, gpu)
         return Out(gpu, f"too slow: one sample takes {units.seconds(alone)} by itself, {units.seconds(latency)} are allowed")

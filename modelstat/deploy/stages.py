@@ -28,6 +28,7 @@ class Stage(msgspec.Struct, frozen=True):
     flops: int
     bytes: int
     weight_bytes: int
+    trainable_bytes: int
     sent_bytes: int
     seconds: float
 
@@ -139,6 +140,7 @@ def _stage(trace: Trace, costs: Sequence[Cost], seconds: Sequence[float], sends:
         flops=sum(costs[index].flops for index in mine),
         bytes=sum(costs[index].bytes for index in mine),
         weight_bytes=sum(one.bytes for one in trace.parameters if one.value in used),
+        trainable_bytes=sum(one.bytes for one in trace.parameters if one.value in used and one.trainable and one.kind == "parameter"),
         sent_bytes=0 if end else _alive(trace)[last],
         seconds=sum(seconds[index] for index in mine) + (0.0 if end else sends[last]),
     )

@@ -48,6 +48,10 @@ class Flow(ABC):
     def functions(self) -> Sequence[tuple[str, str]]:
         """Name and path of each activation that ran as a function in the forward of a module that holds others."""
 
+    def axes(self, path: str) -> int | None:
+        """Axes of what the module at ``path`` is given first, None where that is not known."""
+        return None
+
     def returns_more(self, path: str) -> bool:
         """Whether anyone reads a second output of the module; False where that cannot be known."""
         return False
@@ -108,6 +112,11 @@ class TraceFlow(Flow):
             for op in self._trace.ops
             if not modules[op.module].leaf and activation_name(op.name) in FUNCTIONS
         ]
+
+    def axes(self, path: str) -> int | None:
+        """As :meth:`Flow.axes`: the trace knows the shapes of each module's inputs."""
+        shapes = (shape for row in self._rows.get(path, ()) for shape in self._trace.modules[row].input_shapes)
+        return next((len(shape) for shape in shapes), None)
 
     def returns_more(self, path: str) -> bool:
         """See :meth:`Flow.returns_more`."""

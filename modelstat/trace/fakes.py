@@ -59,7 +59,7 @@ class Fakes:
         known = self._made.get(id(tensor))
         if known is not None:
             return known
-        made = self._fake(tensor, tensor.dtype)
+        made = self._fake(tensor, tensor.dtype, own=False)
         if self._originals[-1] is tensor:
             del self._originals[-1]
             key, fakes = id(tensor), self._made
@@ -77,7 +77,7 @@ class Fakes:
     def _chosen(self, tensor: Tensor) -> torch.dtype:
         return self.dtype if self.dtype is not None and tensor.dtype in NAMES else tensor.dtype
 
-    def _fake(self, tensor: Tensor, dtype: torch.dtype, *, values: bool = True) -> Tensor:
+    def _fake(self, tensor: Tensor, dtype: torch.dtype, *, values: bool = True, own: bool = True) -> Tensor:
         known = self._made.get(id(tensor))
         if known is not None:
             return known
@@ -92,7 +92,7 @@ class Fakes:
         else:
             # Made by hand: through the mode, each would cost as much as an op.
             with torch._C._DisableTorchDispatch():
-                strides = last_strides(tensor) if self.channels_last and tensor.is_contiguous() else tensor.stride()
+                strides = last_strides(tensor) if own and self.channels_last and tensor.is_contiguous() else tensor.stride()
                 meta = torch.empty_strided(tensor.shape, strides, dtype=dtype, device="meta")
             made = self.memo.fake(meta, self.torch_device)
         if isinstance(tensor, torch.nn.Parameter):

@@ -16,6 +16,7 @@ from modelstat.deploy.stages import stages
 from modelstat.errors import UsageError
 from modelstat.hardware.database import find
 from modelstat.hardware.gpu import Gpu
+from modelstat.predict.roofline import roofline
 from modelstat.records import Op, Parameter, TensorSpec, Trace
 from tests.predict.sample import Writer
 
@@ -183,6 +184,16 @@ def test_gradients_of_replicas() -> None:
     assert found.gradient == Collective("all-reduce", 4 * (2 * WIDTH * HIDDEN + WIDTH), 4)
 
 
+def test_a_stage_reduces_its_own_gradients() -> None:
+    trace = block(8)
+    costs = costs_of(trace)
+    found = parallel(trace, costs, CHIP, Layout(data=2, pipeline=4), training=True)
+    whole = sum(one.bytes for one in trace.parameters if one.trainable and one.kind == "parameter")
+    assert sum(stage.trainable_bytes for stage in found.stages) == whole
+    assert found.gradient is not None
+    assert found.gradient.bytes == max(stage.trainable_bytes for stage in found.stages) < whole
+
+
 def test_stages_are_balanced() -> None:
     trace = block(8)
     costs = costs_of(trace)
@@ -220,7 +231,14 @@ def test_a_pipeline_of_halves() -> None:
     found = parallel(trace, costs, CHIP, Layout(pipeline=2))
     assert len(found.stages) == 2
     assert found.comm_seconds == pytest.approx(Collective("send", found.stages[0].sent_bytes, 2).seconds(Link(50e9, 0.6e-6, 6.6e-6)))
-    assert found.throughput == pytest.approx(ROWS / max(stage.seconds for stage in found.stages))
+    # The slower half with everything overlapped.
+    times = roofline(trace, costs, CHIP).ops
+    halves = []
+    for stage in found.stages:
+        mine = times[stage.first : stage.last + 1]
+        halves.append(max(sum(one.compute_seconds or 0.0 for one in mine), sum(one.memory_seconds for one in mine)))
+    assert found.throughput == pytest.approx(ROWS / max(halves))
+    assert max(halves) <= max(stage.seconds for stage in found.stages)
 
 
 @pytest.mark.parametrize("layout", [Layout(tensor=0), Layout(pipeline=-1), Layout(data=0)])

@@ -133,6 +133,20 @@ def test_a_fold_changes_no_output() -> None:
 
 
 @pytest.mark.parametrize(
+    ("model", "shape", "reason"),
+    [
+        # (N, L, C): the norm goes over axis 1, which is no axis of the layer's outputs.
+        (nn.Sequential(nn.Linear(8, 16), nn.BatchNorm1d(16)), (2, 16, 8), "another axis than the features"),
+        (nn.Sequential(nn.Linear(8, 16), nn.BatchNorm1d(5)), (2, 5, 8), "another axis than the features"),
+        (nn.Sequential(nn.ConvTranspose2d(8, 8, 2, groups=2), nn.BatchNorm2d(8)), (1, 8, 4, 4), "in groups is not folded"),
+    ],
+)
+def test_a_fold_that_would_change_outputs_is_skipped(model: nn.Module, shape: tuple[int, ...], reason: str) -> None:
+    with pytest.raises(SwapError, match=reason):
+        modelstat.swap(model.eval(), "norm=fold", inputs=(torch.rand(shape),))
+
+
+@pytest.mark.parametrize(
     ("rule", "layer", "shape"),
     [("conv=lowrank(rank=3)", nn.Conv2d(4, 12, 3), (2, 4, 6, 6)), ("linear=lowrank(rank=3)", nn.Linear(12, 20), (2, 12))],
 )

@@ -10,7 +10,7 @@ from math import prod
 from typing import NamedTuple
 
 from modelstat.cost.record import Cost
-from modelstat.predict.kernels.arithmetic import Quantity, ceil, minimum, overlapped
+from modelstat.predict.kernels.arithmetic import Quantity, ceil, maximum, minimum, overlapped
 from modelstat.predict.kernels.constants import Constants
 from modelstat.predict.kernels.rates import Rates
 from modelstat.predict.kernels.timing import Time
@@ -70,7 +70,7 @@ def _contiguous(data: TensorSpec) -> bool:
 def seconds(f: Features, rates: Rates, c: Constants) -> Time:
     """Time of one normalisation."""
     blocks = minimum(rates.threads / _BLOCK_THREADS, 16.0)
-    flight = minimum(f.rows, blocks * rates.sms) * f.read / f.rows
+    flight = minimum(f.rows, blocks * rates.sms) * f.read / maximum(f.rows, 1.0)
     fill = flight / (rates.l2_bytes * c["l2_share"])
     missed = f.again * fill ** c["l2_sharpness"] / (1.0 + fill ** c["l2_sharpness"])
     memory = (f.read * (1.0 + missed + c["relayout_passes"] * f.relaid) + f.written) / rates.memory

@@ -21,7 +21,7 @@ def fold(site: Site) -> nn.Module:
     """
     from torch import nn
     from torch.nn.modules.batchnorm import _BatchNorm
-    from torch.nn.modules.conv import _ConvNd
+    from torch.nn.modules.conv import _ConvNd, _ConvTransposeNd
 
     from modelstat.rewrite.site import skip_unless_plain
 
@@ -36,6 +36,10 @@ def fold(site: Site) -> nn.Module:
         raise SkipError("no convolution or linear layer runs right before it, which nothing else reads")
     path, layer = found
     skip_unless_plain(layer, "forward")
+    if isinstance(layer, nn.Linear) and (site.flow.axes(site.path) not in (None, 2) or norm.num_features != layer.out_features):
+        raise SkipError("it normalises another axis than the features of the linear layer")
+    if isinstance(layer, _ConvTransposeNd) and layer.groups > 1:
+        raise SkipError("a transposed convolution in groups is not folded")
     fused: Any = _fused(layer, norm)
     fused.bias.requires_grad_(fused.weight.requires_grad)
     site.replace(path, fused.train(layer.training))
