@@ -24,7 +24,7 @@ class Room(DynamicLayer):
     """One layer's keys and values: ``past`` positions are there, the pass adds its own. A layer with a ``window`` keeps that many."""
 
     def __init__(self, past: int, window: int | None) -> None:
-        super().__init__()  # type: ignore[no-untyped-call]
+        super().__init__()
         self.past, self.window = past, window
         self.is_sliding = window is not None
         self.seen = past if window is None else min(past, window - 1)
