@@ -6,6 +6,8 @@ import json
 
 import pytest
 
+pytest.importorskip("transformers", reason="the extra `hf` is not installed")
+
 from modelstat.cli.entry import main
 
 SPEC = (

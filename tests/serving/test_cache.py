@@ -6,6 +6,8 @@ from math import prod
 
 import pytest
 
+pytest.importorskip("transformers", reason="the extra `hf` is not installed")
+
 from modelstat.api import trace_spec
 from modelstat.cost.registry import costs
 from modelstat.errors import InputError, UsageError

@@ -7,6 +7,8 @@ from pathlib import Path
 
 import pytest
 
+pytest.importorskip("transformers", reason="the extra `hf` is not installed")
+
 from modelstat.api import trace_spec
 from modelstat.cost.registry import costs
 from modelstat.records import Trace

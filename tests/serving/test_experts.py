@@ -6,6 +6,8 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
+pytest.importorskip("transformers", reason="the extra `hf` is not installed")
+
 from modelstat.api import trace_spec
 from modelstat.cost.registry import costs
 from modelstat.serving.experts import Experts, experts, touched

@@ -5,6 +5,8 @@ from __future__ import annotations
 import msgspec
 import pytest
 
+pytest.importorskip("transformers", reason="the extra `hf` is not installed")
+
 import modelstat
 from modelstat.api import trace_spec
 from modelstat.errors import InputError, MissingPeakError, UsageError

@@ -135,7 +135,7 @@ def address(log: Path, tmp_path_factory: pytest.TempPathFactory) -> Iterator[str
 
 @pytest.fixture(scope="module")
 def specs(models: str) -> list[str]:
-    return [f"{models}:good(width={width}, wait=0.1)" for width in WIDTHS]
+    return [f"{models}:good(width={width}, wait=0.4)" for width in WIDTHS]
 
 
 @pytest.fixture(scope="module")
