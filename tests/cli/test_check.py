@@ -283,7 +283,8 @@ def test_hostile_names_steer_nothing(repository: Repository) -> None:
 
 def test_a_second_check_does_without_torch(repository: Repository) -> None:
     repository.budgets('gpu = "t4"\nmax_predicted = "1s"')
-    assert repository.check().code == 0
+    # Both are processes of their own, as a user's are: nothing that another test left in this one counts.
+    subprocess.run([sys.executable, "-m", "modelstat", "check"], check=True, capture_output=True, cwd=repository.folder)
     command = [sys.executable, "-X", "importtime", "-m", "modelstat", "check"]
     finished = subprocess.run(command, check=True, capture_output=True, text=True, cwd=repository.folder)
     assert "1 passed" in finished.stdout

@@ -30,7 +30,8 @@ from modelstat.sweeping.sweep import Sweep, _outcome
 
 WIDTHS = range(1, 13)
 PROGRAM = """
-import sys
+import signal, sys
+signal.signal(signal.SIGINT, signal.default_int_handler)  # a shell's background job would ignore it
 from modelstat.cli import main
 code = main(sys.argv[1:])
 assert "torch" not in sys.modules, "the parent imported torch"
