@@ -21,6 +21,15 @@ ITEM_BYTES: dict[str, float] = {
 """Bytes of one element of each torch dtype, by the dtype's name without ``torch.``, and of the 4-bit weights of a precision plan."""
 
 
+def natural_strides(shape: tuple[int, ...]) -> tuple[int, ...]:
+    """Strides (elements) of a dense tensor whose last axis runs along memory; as in torch, an axis without elements counts as one.
+
+    >>> natural_strides((2, 3, 4))
+    (12, 4, 1)
+    """
+    return tuple(prod(max(size, 1) for size in shape[axis + 1 :]) for axis in range(len(shape)))
+
+
 class TensorSpec(msgspec.Struct, frozen=True, array_like=True):
     """How one op sees one tensor: a window on a value.
 
@@ -59,6 +68,15 @@ class TensorSpec(msgspec.Struct, frozen=True, array_like=True):
             return 0
         sizes = (size for size, stride in zip(self.shape, self.strides, strict=False) if stride != 0)
         return round(prod(sizes) * self.item_bytes)
+
+    @property
+    def channels_last(self) -> bool:
+        """Channels, the second of three axes or more, run along memory.
+
+        >>> TensorSpec((2, 8, 5, 5), "float32", (200, 1, 40, 8), 0).channels_last
+        True
+        """
+        return len(self.shape) > 2 and self.strides[1] == 1 and self.shape[1] > 1
 
     @property
     def is_floating(self) -> bool:

@@ -11,7 +11,7 @@ from modelstat.cost.record import Cost
 from modelstat.predict.execution import Execution
 from modelstat.predict.fusion import Kernel, fuse, library_call
 from modelstat.predict.layout import channels_last
-from modelstat.records import Op, TensorSpec, Trace
+from modelstat.records import Op, TensorSpec, Trace, natural_strides
 
 
 class Launch(NamedTuple):
@@ -50,9 +50,4 @@ def _any_layout(op: Op) -> Op:
 def _dense(spec: TensorSpec) -> TensorSpec:
     if 0 in spec.strides:
         return spec
-    strides: list[int] = []
-    step = 1
-    for size in reversed(spec.shape):
-        strides.insert(0, step)
-        step *= size
-    return TensorSpec(spec.shape, spec.dtype, tuple(strides), spec.value, spec.offset)
+    return TensorSpec(spec.shape, spec.dtype, natural_strides(spec.shape), spec.value, spec.offset)

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import msgspec
 
-from modelstat.records import Op, TensorSpec, Trace
+from modelstat.records import Op, TensorSpec, Trace, natural_strides
 
 KEEPS = frozenset(("elementwise", "activation", "norm", "pooling", "copy", "resample", "random"))
 """Op families whose result has the layout of what they read."""
@@ -38,13 +38,9 @@ def _last(spec: TensorSpec, whatever: bool = False) -> TensorSpec:
     """A dense image in its natural order, or ``whatever`` order it has, gets the strides of channels-last; all else stays."""
     if len(spec.shape) not in (4, 5) or 0 in spec.shape:
         return spec
-    natural: list[int] = []
-    step = 1
-    for size in reversed(spec.shape):
-        natural.insert(0, step)
-        step *= size
-    if spec.strides != tuple(natural) and not whatever:
+    natural = natural_strides(spec.shape)
+    if spec.strides != natural and not whatever:
         return spec
-    channels, pixels = spec.shape[1], step // (spec.shape[0] * spec.shape[1])
+    channels, pixels = spec.shape[1], natural[1]
     inner = tuple(stride * channels for stride in natural[2:])
     return TensorSpec(spec.shape, spec.dtype, (channels * pixels, 1, *inner), spec.value, spec.offset)

@@ -6,12 +6,11 @@ from collections.abc import Sequence
 
 from modelstat.cost.record import Cost
 from modelstat.hardware.gpu import Gpu
-from modelstat.predict.execution import GRAPH_KERNEL_SECONDS, Execution
+from modelstat.predict.execution import Execution
 from modelstat.predict.kernels.constants import constants
 from modelstat.predict.kernels.dispatch import Call, call, call_time
 from modelstat.predict.launch import launches
-from modelstat.predict.prediction import predict
-from modelstat.predict.queue import simulate
+from modelstat.predict.prediction import predict, scheduled
 from modelstat.records import Trace
 
 
@@ -35,8 +34,5 @@ class Pass:
         if gpu.calibration is not None:
             return predict(self._trace, self._costs, gpu, self.execution).seconds or 0.0
         times = [call_time(given, gpu).total for given in self._slots]
-        gap = GRAPH_KERNEL_SECONDS if self.execution.cuda_graph else 0.0
         kernels = [0.0 if slot < 0 else times[slot] * factor for slot, factor in self._order]
-        running = [seconds + gap if seconds > 0.0 else 0.0 for seconds in kernels]
-        issue = self.execution.issue_seconds
-        return simulate(running, [issue if seconds > 0.0 else 0.0 for seconds in running]).total
+        return scheduled(kernels, gpu, self.execution)[1].total

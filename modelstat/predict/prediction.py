@@ -18,7 +18,7 @@ from modelstat.predict.kernels.dispatch import kernel_time
 from modelstat.predict.kernels.rates import architecture_family
 from modelstat.predict.kernels.timing import NOTHING, Time
 from modelstat.predict.launch import Launch, launches
-from modelstat.predict.queue import simulate
+from modelstat.predict.queue import Timeline, simulate
 from modelstat.records import Trace
 
 Bound = Literal["compute", "memory", "overhead"]
@@ -80,12 +80,7 @@ def predict(trace: Trace, costs: Sequence[Cost], gpu: Gpu, execution: Execution 
         times = _times(launched, gpu, tf32=trace.precision == "tf32", compiled=execution.mode == "compile")
     except MissingPeakError as error:
         return Prediction(gpu, execution, (), 0, None, None, None, None, None, str(error))
-    gap = GRAPH_KERNEL_SECONDS if execution.cuda_graph else 0.0
-    running = [time.total + gap if time.total > 0.0 else 0.0 for time in times]
-    issue = execution.issue_seconds
-    if gpu.calibration is not None and not execution.cuda_graph:
-        issue = gpu.calibration.host_us / 1e6
-    timeline = simulate(running, [issue if seconds > 0.0 else 0.0 for seconds in running])
+    running, timeline = scheduled([time.total for time in times], gpu, execution)
     ops = _shared(trace, costs, [each.kernel for each in launched], times, running, timeline.waits)
     compute, memory = sum(op.compute_seconds for op in ops), sum(op.memory_seconds for op in ops)
     idle_share = timeline.idle / timeline.total if timeline.total else 0.0
@@ -101,6 +96,16 @@ def predict(trace: Trace, costs: Sequence[Cost], gpu: Gpu, execution: Execution 
         timeline.total * spread.high, timeline.idle, bound if timeline.total else None, notes=spread.reasons,
         widening=spread.widening,
     )  # fmt: skip
+
+
+def scheduled(kernels: Sequence[float], gpu: Gpu, execution: Execution) -> tuple[list[float], Timeline]:
+    """Kernels (s) with the gap that a graph leaves before each, and their timeline; what takes no time is not issued."""
+    gap = GRAPH_KERNEL_SECONDS if execution.cuda_graph else 0.0
+    running = [seconds + gap if seconds > 0.0 else 0.0 for seconds in kernels]
+    issue = execution.issue_seconds
+    if gpu.calibration is not None and not execution.cuda_graph:
+        issue = gpu.calibration.host_us / 1e6
+    return running, simulate(running, [issue if seconds > 0.0 else 0.0 for seconds in running])
 
 
 def _times(launched: Sequence[Launch], gpu: Gpu, *, tf32: bool, compiled: bool) -> list[Time]:

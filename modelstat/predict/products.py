@@ -6,7 +6,7 @@ They are counted by the same formulas as the ops of a trace: ``cost_of(product(8
 from __future__ import annotations
 
 from modelstat.hardware.gpu import Gpu
-from modelstat.records import ITEM_BYTES, Op, TensorSpec
+from modelstat.records import ITEM_BYTES, Op, TensorSpec, natural_strides
 
 
 def dot(length: int, dtype: str = "bfloat16") -> Op:
@@ -52,8 +52,4 @@ def critical_rows(
 
 
 def _dense(value: int, dtype: str, *shape: int) -> TensorSpec:
-    strides, step = [], 1
-    for size in reversed(shape):
-        strides.append(step)
-        step *= size
-    return TensorSpec(shape, dtype, tuple(reversed(strides)), value)
+    return TensorSpec(shape, dtype, natural_strides(shape), value)

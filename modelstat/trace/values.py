@@ -8,7 +8,7 @@ from typing import Any, Literal
 import torch
 
 from modelstat.errors import TraceError
-from modelstat.records import TensorSpec, Value
+from modelstat.records import TensorSpec, Value, natural_strides
 
 Kind = Literal["input", "parameter", "buffer", "constant", "activation"]
 
@@ -38,12 +38,12 @@ class ValueTable:
         try:
             handle = tensor.untyped_storage()
             key, size = handle._cdata, handle.nbytes()
-            strides = _dense_strides(shape) if tensor.is_nested else tuple(tensor.stride())
+            strides = natural_strides(shape) if tensor.is_nested else tuple(tensor.stride())
             offset = int(tensor.storage_offset())
         except (RuntimeError, NotImplementedError):
             # Sparse and opaque tensors have no storage of their own.
             handle, key, offset = tensor, id(tensor), 0
-            strides = _dense_strides(shape)
+            strides = natural_strides(shape)
             size = _parts_bytes(tensor)
         index = self._ids.get(key)
         if index is None:
@@ -105,15 +105,6 @@ def shape_of(tensor: torch.Tensor) -> tuple[int, ...]:
 def dtype_name(dtype: torch.dtype) -> str:
     """``float32`` for torch.float32."""
     return str(dtype).removeprefix("torch.")
-
-
-def _dense_strides(shape: tuple[int, ...]) -> tuple[int, ...]:
-    strides: list[int] = []
-    step = 1
-    for size in reversed(shape):
-        strides.append(step)
-        step *= max(int(size), 1)
-    return tuple(reversed(strides))
 
 
 def _parts_bytes(tensor: torch.Tensor) -> int:

@@ -20,7 +20,7 @@ from modelstat.predict.kernels.rates import Rates
 from modelstat.predict.kernels.stream import resident, traffic_seconds
 from modelstat.predict.kernels.tiles import fed, limited_by_power, waves
 from modelstat.predict.kernels.timing import Time
-from modelstat.records import Op, TensorSpec
+from modelstat.records import Op
 
 _NEVER = 1e9
 """Seconds of an algorithm that does not apply."""
@@ -68,19 +68,14 @@ def features(op: Op, cost: Cost) -> Features:
     square = tuple(weight.shape[2:]) == (3, 3)
     batch = float(output.shape[0]) if len(output.shape) == spatial + 2 else 1.0
     height = float(output.shape[-2]) if spatial > 1 else 1.0
-    last = _channels_last(data) or _channels_last(output)
+    last = data.channels_last or output.channels_last
     return Features(
         batch, m, n, k, float(groups), float(taps), height, float(output.shape[-1]),
         float(square and unit and groups == 1 and not transposed),
         float(data.bytes), float(weight.bytes), float(output.bytes),
         float(last), float(op.tensor("bias") is not None), float(transposed),
-        float(data.bytes if last and not _channels_last(data) and data.shape[1] > 1 else 0.0),
+        float(data.bytes if last and not data.channels_last and data.shape[1] > 1 else 0.0),
     )  # fmt: skip
-
-
-def _channels_last(data: TensorSpec) -> bool:
-    """Channels are the innermost axis in memory."""
-    return len(data.shape) > 2 and data.strides[1] == 1 and data.shape[1] > 1
 
 
 def seconds(f: Features, rates: Rates, c: Constants) -> Time:

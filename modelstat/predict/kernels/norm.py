@@ -53,8 +53,7 @@ def features(op: Op, cost: Cost) -> Features:
         width = prod(shape) if isinstance(shape, (list, tuple)) and shape else data.shape[-1] if data.shape else 1
         rows = elements / max(float(width), 1.0)
     scattered = "group_norm" in name or "instance_norm" in name
-    last = len(data.shape) > 2 and data.strides[1] == 1 and data.shape[1] > 1
-    relaid = last if scattered else not _contiguous(data)
+    relaid = data.channels_last if scattered else not _contiguous(data)
     return Features(rows, elements / max(rows, 1.0), float(cost.read), float(cost.write), 1.0, float(relaid))
 
 

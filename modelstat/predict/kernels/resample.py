@@ -32,8 +32,7 @@ class Features(NamedTuple):
 def features(op: Op, cost: Cost) -> Features:
     """From the output (N, C, *pixels)."""
     output, data = op.outputs[0], op.inputs[0]
-    last = len(data.shape) > 2 and data.strides[1] == 1 and data.shape[1] > 1
-    walks = op.name in _WALKING and not last and len(output.shape) > 2
+    walks = op.name in _WALKING and not data.channels_last and len(output.shape) > 2
     planes = float(prod(output.shape[:2])) if walks else 0.0
     return Features(float(cost.bytes), float(cost.flops), planes, float(prod(output.shape[2:])))
 
