@@ -23,7 +23,7 @@ from modelstat.trace.listed import readable_tensors
 from modelstat.trace.modules import ModuleTree, unwrapped
 from modelstat.trace.names import input_names
 from modelstat.trace.nested import map_tensors, tensors_in
-from modelstat.trace.parameters import parameter_records
+from modelstat.trace.parameters import parameter_records, registered
 from modelstat.trace.precision import Precision, autocast, is_mixed, own_precision, precision
 from modelstat.trace.recorder import Recorder
 from modelstat.trace.state import preserved, quiet, swap_tensors, uncollected
@@ -63,9 +63,10 @@ def capture(
     model = unwrapped(model)
     args, kwargs = tuple(args), dict(kwargs or {})
     inputs = [tensor for _, tensor in tensors_in((args, kwargs), unwrap=False)]
-    if any(is_lazy(tensor) for _, tensor in _tensors_of(model)):
+    weights = registered(model)
+    if any(map(is_lazy, weights)):
         model = _shaped(model, args, kwargs)
-    weights = [tensor for _, tensor in _tensors_of(model)]
+        weights = registered(model)
     name = precision_name or own_precision(weights, inputs)
     kind = _Run
     if training:
@@ -145,9 +146,11 @@ class _Run:
             stack.enter_context(readable_tensors())
             swap_tensors(self.model, fakes.cast)
             args, kwargs = map_tensors((self.args, self.kwargs), fakes.given)
-            recorder = self.recorder(real=False, device=device, adopt=fakes.keep, known=fakes.known)
+            recorder = self.recorder(real=False, device=device, adopt=fakes.keep, known=fakes.known, memo=fakes.memo)
             stack.enter_context(fakes.mode)
-            return self._walk(self.model, recorder, args, kwargs, device, fakes.storage_of, fakes.trains, notes)
+            trace = self._walk(self.model, recorder, args, kwargs, device, fakes.storage_of, fakes.trains, notes)
+        fakes.done()
+        return trace
 
     def assumed(self) -> Trace:
         """On tensors without values, where a router's choice of experts is assumed to be even. Raises what the model raises."""
@@ -156,7 +159,7 @@ class _Run:
 
     def real(self, rebuild: Rebuild | None, why: str) -> Trace:
         """On the CPU with values: the model's own weights if they are there, else seeded random ones."""
-        weights = "random weights" if any(tensor.is_meta for _, tensor in _tensors_of(self.model)) else "its own weights"
+        weights = "random weights" if any(tensor.is_meta for tensor in registered(self.model)) else "its own weights"
         note = f"{self.name} ran for real on the CPU with {weights}: {why}"
         notes: tuple[str, ...] = (note,)
         with ExitStack() as stack:
@@ -191,7 +194,7 @@ class _Run:
     ) -> Trace:  # fmt: skip
         tree = self.tree
         tree.index_parameters()
-        for _, tensor in _tensors_of(model):
+        for tensor in registered(model):
             recorder.values.spec(tensor, "parameter" if isinstance(tensor, nn.Parameter) else "buffer")
         given = input_names(model, args, kwargs)  # before the call: forward may add to a cache that it is given
         for _, tensor in given:
@@ -259,10 +262,6 @@ def _shaped(model: nn.Module, args: tuple[Any, ...], kwargs: dict[str, Any]) -> 
         except Exception as error:
             raise TraceError(described(type(model).__name__, error, tree)) from error
     return shaped
-
-
-def _tensors_of(model: nn.Module) -> list[tuple[str, Tensor]]:
-    return [*model.named_parameters(), *model.named_buffers()]
 
 
 def _own_storage(tensor: Tensor) -> int:
