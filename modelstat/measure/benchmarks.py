@@ -43,7 +43,7 @@ class Benchmarks:
     def run(self) -> Calibration:
         """Runs them. The random state and torch's switches are as before afterwards."""
         with preserved_globals(), torch.no_grad():
-            torch.manual_seed(0)
+            torch.default_generator.manual_seed(0)
             self.launch = self._launch()
             return Calibration(
                 device=self.device,

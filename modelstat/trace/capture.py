@@ -164,7 +164,7 @@ class _Run:
         notes: tuple[str, ...] = (note,)
         with ExitStack() as stack:
             stack.enter_context(preserved(self.model))
-            torch.manual_seed(0)
+            torch.default_generator.manual_seed(0)  # torch.manual_seed would seed each GPU that is used later
             if weights == "random weights" and rebuild is not None:
                 made, remarks = rebuild()
                 model, notes = unwrapped(made), (note, *(remark for remark in remarks if remark not in self.notes))

@@ -34,7 +34,10 @@ class Fakes:
     def __init__(self, device: str, dtype: torch.dtype | None, channels_last: bool = False) -> None:
         self.device, self.dtype, self.channels_last = device, dtype, channels_last
         self.torch_device = torch.device(device)
-        self.memo = _spare.pop() if _spare else Memo(FakeTensorMode(allow_non_fake_inputs=True))
+        try:
+            self.memo = _spare.pop()
+        except IndexError:
+            self.memo = Memo(FakeTensorMode(allow_non_fake_inputs=True))
         self.mode = self.memo.mode
         self.known = KnownValues(self.memo.call)
         self.differentiable = device != "cuda" or torch.backends.cuda.is_built()

@@ -15,7 +15,7 @@ from torch._subclasses.fake_tensor import FakeTensor, FakeTensorMode
 LIMIT = 50_000
 """Entries. A walk of a large model learns a few hundred."""
 
-META = torch.device("meta")
+META, STRIDED = torch.device("meta"), torch.strided
 _make_subclass: Any = Tensor._make_subclass
 SCALARS = (int, float, bool)
 PLAIN = (torch.dtype, torch.layout, torch.memory_format, torch.device, str)
@@ -89,7 +89,7 @@ class Memo:
         return outputs
 
     def recall(self, func: Any, args: tuple[Any, ...], kwargs: dict[str, Any], tensors: list[FakeTensor]) -> Remembered | None:
-        """What is remembered of the same op on the same arguments, if its outputs can be made. ``tensors`` gets the fake tensors among them."""
+        """What is remembered of the same op on the same arguments, if its outputs can be made. ``tensors`` gets the fake tensors."""
         key = _key(func, args, kwargs, tensors)
         known = _outputs.get(key) if key is not None else None
         return known if known is not None and known.recipe is not None else None
@@ -155,9 +155,9 @@ def _describe(values: Any, parts: list[Any], tensors: list[FakeTensor]) -> bool:
         kind = type(value)
         if kind is FakeTensor:
             # A negated view looks like its base, as does a conjugated one; a constant has values that the mode follows.
-            if value.constant is not None or value.layout is not torch.strided or value.is_neg():
+            if value.constant is not None or value.layout is not STRIDED or value.is_neg():
                 return False
-            parts += (value.shape, value.stride(), value.storage_offset(), value.dtype, value.device, value.is_conj())
+            parts += (value.shape, value.stride(), value.storage_offset(), value.dtype, value.fake_device, value.is_conj())
             tensors.append(value)
         elif value is None:
             parts.append(None)

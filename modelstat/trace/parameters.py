@@ -18,7 +18,7 @@ from modelstat.trace.values import dtype_name
 def registered(model: nn.Module) -> list[Tensor]:
     """All parameters of a model, then all buffers, each once (torch's own iterators make the name of each on their way)."""
     modules = list(model.modules())
-    tables = (*(module._parameters for module in modules), *(module._buffers for module in modules))
+    tables: list[dict[str, Any]] = [*(module._parameters for module in modules), *(module._buffers for module in modules)]
     return list({id(tensor): tensor for table in tables for tensor in table.values() if tensor is not None}.values())
 
 

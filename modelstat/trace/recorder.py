@@ -18,23 +18,17 @@ from torch.utils._python_dispatch import TorchDispatchMode
 from modelstat.cost.user import evaluate
 from modelstat.records import Op, TensorSpec
 from modelstat.trace.arguments import plain_arguments
+from modelstat.trace.facts import Facts, facts_of
 from modelstat.trace.failures import CudaAskedError
 from modelstat.trace.higher_order import is_higher_order, run_higher_order
-from modelstat.trace.known import CHOICES, FILLS, KnownValues
+from modelstat.trace.known import KnownValues
 from modelstat.trace.memo import Memo
 from modelstat.trace.modules import ModuleTree
 from modelstat.trace.uneven import PACKED, packed_pairs
-from modelstat.trace.values import ValueTable, dtype_name
+from modelstat.trace.values import ValueTable, Window, dtype_name
 
-SILENT = (
-    "prim::device", "prim::layout", "aten::sym_", "aten::is_", "aten::size", "aten::stride", "aten::storage_offset", "aten::numel",
-    "aten::dim", "aten::_has_same_storage_numel",
-)  # fmt: skip
-"""Questions about a tensor that start no kernel."""
 DEVICE = torch.ops.prim.device.default
 """The question that torch itself asks most."""
-_Window = tuple[tuple[int, ...], str, tuple[int, ...], int]
-"""Shape, dtype, strides and offset."""
 
 
 class Recorder(TorchDispatchMode):
@@ -92,7 +86,7 @@ class Recorder(TorchDispatchMode):
         if self.known is not None and type(func) is OpOverload:
             if func is DEVICE and type(args[0]) is FakeTensor:
                 return args[0].fake_device
-            outputs = self._again(_facts(func), func, args, kwargs)
+            outputs = self._again(facts_of(func), func, args, kwargs)
             if outputs is not None:
                 return outputs
         for kind in types:
@@ -102,7 +96,7 @@ class Recorder(TorchDispatchMode):
             args, kwargs = self._adopted(args, kwargs)
         if type(func) is not OpOverload and is_higher_order(func):
             return run_higher_order(self, func, args, kwargs)
-        facts = _facts(func)
+        facts = facts_of(func)
         if kwargs and self.device == "cpu" and getattr(kwargs.get("device"), "type", "cpu") == "cuda":
             raise CudaAskedError(f"{facts.name} makes a tensor on cuda")
         if facts.silent:
@@ -146,7 +140,7 @@ class Recorder(TorchDispatchMode):
         plain = arguments if arguments is not None else plain_arguments(given)
         self._write(name, overload, inputs, tuple(name for name, _ in pairs), specs, plain, mutates, read, outputs, owners)
 
-    def _again(self, facts: _Facts, func: Any, args: Any, kwargs: Any) -> Any:
+    def _again(self, facts: Facts, func: Any, args: Any, kwargs: Any) -> Any:
         """Runs and records an op on tensors like those that it was seen on before, None where it was not.
 
         All that a record says then is known, but for the values that its tensors are windows on.
@@ -169,8 +163,8 @@ class Recorder(TorchDispatchMode):
                 tuple(_window(tensor) for tensor in read), tuple(_window(tensor) for tensor in made),
             )  # fmt: skip
         window = self.values.window
-        inputs = tuple([window(tensor, *seen, "constant") for tensor, seen in zip(read, told.inputs, strict=True)])
-        specs = tuple([window(tensor, *seen) for tensor, seen in zip(made, told.outputs, strict=True)])
+        inputs = tuple([window(tensor, seen, "constant") for tensor, seen in zip(read, told.inputs, strict=True)])
+        specs = tuple([window(tensor, seen) for tensor, seen in zip(made, told.outputs, strict=True)])
         self._write(facts.name, facts.overload, inputs, told.names, specs, told.arguments, told.written, read, made, None)
         return outputs
 
@@ -248,8 +242,8 @@ def _named_tensors(given: Mapping[str, Any]) -> Iterator[tuple[str, Tensor]]:
             yield argument, tensor
 
 
-def _window(tensor: Tensor) -> _Window:
-    return tuple(tensor.shape), dtype_name(tensor.dtype), tensor.stride(), int(tensor.storage_offset())
+def _window(tensor: Tensor) -> Window:
+    return Window(tuple(tensor.shape), dtype_name(tensor.dtype), tensor.stride(), int(tensor.storage_offset()))
 
 
 def _tensors(value: Any) -> Iterator[Tensor]:
@@ -286,42 +280,14 @@ def _made_of_tensors(kind: type) -> bool:
     return kind.__torch_dispatch__ is not torch._C._disabled_torch_dispatch_impl and not issubclass(kind, FakeTensor)  # type: ignore[attr-defined]
 
 
-KERNELS = ("aten::silu_backward", "aten::mish_backward", "aten::native_channel_shuffle")
-"""Composite ops that have kernels of their own as well, and do not fall apart."""
-
-
-class _Facts(NamedTuple):
-    """What is always the same about an op: ``written`` are the arguments that it may write in place."""
-
-    name: str
-    overload: str
-    arguments: tuple[str, ...]
-    written: tuple[str, ...]
-    silent: bool
-    composite: bool
-    apart: bool
-    """Whether it has a way of its own each time: it falls apart, is not written down, or depends on values."""
-
-
 class _Told(NamedTuple):
     """What is written down of an op on tensors like those before: ``inputs`` and ``outputs`` are all of a window but its value."""
 
     names: tuple[str, ...]
     arguments: dict[str, Any]
     written: tuple[str, ...]
-    inputs: tuple[_Window, ...]
-    outputs: tuple[_Window, ...]
-
-
-@cache
-def _facts(func: Any) -> _Facts:
-    whole_name, arguments = func.name(), func._schema.arguments
-    name, _, overload = whole_name.partition(".")
-    written = tuple(argument.name for argument in arguments if argument.alias_info is not None and argument.alias_info.is_write)
-    silent = name.startswith(SILENT)
-    whole = silent or name in KERNELS or not torch._C._dispatch_has_kernel_for_dispatch_key(whole_name, "CompositeImplicitAutograd")
-    apart = silent or not whole or name in PACKED or func in FILLS or func in CHOICES
-    return _Facts(name, overload, tuple(argument.name for argument in arguments), written, silent, not whole, apart)
+    inputs: tuple[Window, ...]
+    outputs: tuple[Window, ...]
 
 
 def _decomposed(func: Any, args: Any, kwargs: Any) -> Any:

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import weakref
 from functools import cache
-from typing import Any, Literal
+from typing import Any, Literal, NamedTuple
 
 import torch
 
@@ -12,6 +12,15 @@ from modelstat.errors import TraceError
 from modelstat.records import TensorSpec, Value, natural_strides
 
 Kind = Literal["input", "parameter", "buffer", "constant", "activation"]
+
+
+class Window(NamedTuple):
+    """All of a :class:`~modelstat.records.TensorSpec` but its value."""
+
+    shape: tuple[int, ...]
+    dtype: str
+    strides: tuple[int, ...]
+    offset: int
 
 
 class ValueTable:
@@ -37,17 +46,16 @@ class ValueTable:
         shape = shape_of(tensor)
         try:
             strides = natural_strides(shape) if tensor.is_nested else tuple(tensor.stride())
-            return self.window(tensor, shape, dtype_name(tensor.dtype), strides, int(tensor.storage_offset()), kind)
+            return self.window(tensor, Window(shape, dtype_name(tensor.dtype), strides, int(tensor.storage_offset())), kind)
         except (RuntimeError, NotImplementedError):
             # Sparse and opaque tensors have no storage of their own.
             index = self._index(tensor, id(tensor), _parts_bytes(tensor), kind)
             return TensorSpec(shape, dtype_name(tensor.dtype), natural_strides(shape), index)
 
-    def window(
-        self, tensor: torch.Tensor, shape: tuple[int, ...], dtype: str, strides: tuple[int, ...], offset: int, kind: Kind = "activation"
-    ) -> TensorSpec:
+    def window(self, tensor: torch.Tensor, seen: Window, kind: Kind = "activation") -> TensorSpec:
         """:meth:`spec` of a tensor of which all but its value is known already."""
         storage = tensor.untyped_storage()
+        shape, dtype, strides, offset = seen
         return TensorSpec(shape, dtype, strides, self._index(storage, storage._cdata, storage.nbytes(), kind), offset)
 
     def _index(self, handle: Any, key: int, size: int, kind: Kind) -> int:
