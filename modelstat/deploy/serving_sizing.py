@@ -19,7 +19,8 @@ from modelstat.serving.serving import Serving
 from modelstat.serving.steady import Steady
 from modelstat.serving.steps import Step, Steps
 
-Limit = Literal["memory", "ttft", "tpot"]
+Limit = Literal["memory", "ttft", "tpot", "throughput"]
+"""What stands against a larger batch: it does not fit, is not in time, or serves fewer requests/s."""
 
 
 class ServingDemand(msgspec.Struct, frozen=True):
@@ -61,7 +62,7 @@ class ServingDemand(msgspec.Struct, frozen=True):
 class SizedServing(msgspec.Struct, frozen=True, kw_only=True):
     """One GPU that can do it, ``batch`` sequences writing together. Rates are one GPU's, times (s) as in :class:`Steady`.
 
-    ``limit`` is what a larger batch would not keep, None where the largest that is tried does. ``needed_bytes`` is the most that is held
+    ``limit`` is what stands against a larger batch, None where none is tried. ``needed_bytes`` is the most that is held
     at once (B). ``power_watts`` (W) is a bound: all boards at their TDP, and so is ``joules_per_token`` (J). Costs are in the prices'
     currency. None where a figure is not known.
     """
@@ -107,6 +108,8 @@ class _Board:
         self.gpu = gpu
         self.room = None if gpu.memory_bytes is None else FITS_SHARE * gpu.memory_bytes
         self.best: tuple[Steady, Step] | None = None
+        self.largest = 0
+        """The largest batch that fits and is in time."""
         self.limit: Limit | None = None
         self.reason = ""
 
@@ -150,6 +153,7 @@ def _goes_on(board: _Board, steps: Steps, step: Step, demand: ServingDemand) -> 
     if board.limit is not None:
         board.reason = _too_slow(board.limit, steady, demand)
         return False
+    board.largest = step.batch
     if board.best is None or steady.requests_per_second > board.best[0].requests_per_second:
         board.best = (steady, step)
     return True
@@ -184,7 +188,7 @@ def _sized(board: _Board, demand: ServingDemand, prices: Prices | None) -> Sized
     return SizedServing(
         gpu=board.gpu,
         batch=step.batch,
-        limit=board.limit,
+        limit=board.limit if step.batch == board.largest else "throughput",
         prompt_seconds=steady.prompt_seconds,
         step_seconds=steady.step_seconds,
         ttft_seconds=steady.ttft_seconds,

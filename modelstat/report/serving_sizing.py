@@ -33,7 +33,7 @@ COLUMNS = (
 )
 PRICED = ("hour", "million")
 DROP = ("requests", "prompt", "step", "memory", "fits", "joules", "power", "limit")
-LIMITS = {"memory": "memory", "ttft": "TTFT", "tpot": "TPOT", None: None}
+LIMITS = {"memory": "memory", "ttft": "TTFT", "tpot": "TPOT", "throughput": "rate", None: None}
 
 
 def grid(sizing: ServingSizing, top: int | None = None) -> Grid:
@@ -60,11 +60,11 @@ def caption(sizing: ServingSizing) -> str:
     faster = "" if "CUDA graph" in sizing.model.execution else "; serving engines replay graphs: --mode compile --cuda-graph"
     return (
         f"{fleet.ranking(sizing.currency)} Capacity is {HEADROOM:.0%} above the demand. batch: sequences that write together, the largest "
-        f"of {BATCHES[0]} to {BATCHES[-1]} up to the limit. TTFT = step / 2 + batch x prompt^2 / (2 (G - 1) step) + prompt and TPOT = step "
-        "+ (batch - 1) prompt / (G - 1) for G tokens written: means of a GPU that serves without a pause, waits for a place aside. "
-        "requests/s and tokens/s (written) are one GPU's; in use is the demand's share of all; power is at most all boards at their TDP; "
-        f"fits - : the memory is the machine's and not checked. Passes are predicted ({sizing.model.execution}{faster}); the report of "
-        "--phase serve on one GPU has the interval."
+        f"of {len(BATCHES)} from {BATCHES[0]} to {BATCHES[-1]} up to the limit. TTFT = step / 2 + batch x prompt^2 / (2 (G - 1) step) + "
+        "prompt and TPOT = step + (batch - 1) prompt / (G - 1) for G tokens written: means of a GPU that serves without a pause, waits for "
+        "a place aside. requests/s and tokens/s (written) are one GPU's; in use is the demand's share of all; power is at most all boards "
+        f"at their TDP; fits - : the memory is the machine's and not checked. Passes are predicted ({sizing.model.execution}{faster}); the "
+        "report of --phase serve on one GPU has the interval."
     )
 
 

@@ -126,6 +126,13 @@ def test_the_largest_batch_that_is_tried_has_no_limit(steps: Steps, model: Servi
     assert (one.batch, one.limit) == (BATCHES[-1], None)
 
 
+def test_a_batch_that_is_slower_than_a_smaller_one_is_not_taken(steps: Steps, model: Serving) -> None:
+    (one,) = size(steps, model, [find("l4")], demand()).ranked
+    rates = {batch: steps.steady(steps.step(batch), one.gpu).requests_per_second for batch in BATCHES}
+    assert one.requests_per_second == max(rates.values())
+    assert one.limit == ("throughput" if one.batch < BATCHES[-1] else None)
+
+
 def test_the_memory_of_a_row_is_weights_caches_and_activations(steps: Steps, model: Serving) -> None:
     """bf16: two tables, and in each layer four projections, three feed-forward products and two norms; one norm at the end."""
     head = WIDTH // HEADS
