@@ -11,6 +11,7 @@ from typing import Any
 import torch
 from torch import Tensor, nn
 
+from modelstat import collector
 from modelstat.errors import ModelstatError, TraceError
 from modelstat.records import TRACE_SCHEMA, Input, Trace
 from modelstat.trace.composites import kept_whole
@@ -26,7 +27,7 @@ from modelstat.trace.nested import map_tensors, tensors_in
 from modelstat.trace.parameters import parameter_records, registered
 from modelstat.trace.precision import Precision, autocast, is_mixed, own_precision, precision
 from modelstat.trace.recorder import Recorder
-from modelstat.trace.state import preserved, quiet, swap_tensors, uncollected
+from modelstat.trace.state import preserved, quiet, swap_tensors
 from modelstat.trace.uneven import jagged_attention_kept_whole
 from modelstat.trace.values import dtype_name, shape_of
 
@@ -141,7 +142,8 @@ class _Run:
         with ExitStack() as stack:
             stack.enter_context(preserved(self.model))
             stack.enter_context(quiet())
-            stack.enter_context(uncollected())
+            # When the collector runs is chance, and what it frees would die at another op in every trace.
+            stack.enter_context(collector.paused())
             stack.enter_context(replaceable_tensors())
             stack.enter_context(readable_tensors())
             swap_tensors(self.model, fakes.cast)

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import ctypes
-import gc
 import logging
 import random
 import sys
@@ -75,18 +74,6 @@ def quiet() -> Iterator[None]:
         yield
     finally:
         logger.disabled = before
-
-
-@contextmanager
-def uncollected() -> Iterator[None]:
-    """Holds the garbage collector back: when it runs is chance, and what it frees would die at another op in every trace."""
-    enabled = gc.isenabled()
-    gc.disable()
-    try:
-        yield
-    finally:
-        if enabled:
-            gc.enable()
 
 
 @contextmanager
