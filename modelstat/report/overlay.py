@@ -13,7 +13,9 @@ from modelstat.report.grid import Column, Grid, Row, printable
 
 if TYPE_CHECKING:
     from modelstat.measure.measurement import Measurement
-    from modelstat.measure.overlay import MeasuredPoint, Overlay
+    from modelstat.measure.overlay import Overlay
+    from modelstat.measure.point import MeasuredPoint
+    from modelstat.measure.steps import StepPoint
     from modelstat.report.summary import Line
 
 COLUMNS: tuple[Column, ...] = (
@@ -56,6 +58,7 @@ class OverlayDocument(msgspec.Struct, frozen=True, kw_only=True):
     kernels: list[dict[str, Any]]
     uncovered: list[dict[str, Any]]
     steps: list[dict[str, Any]]
+    mean: dict[str, Any] | None
     total: dict[str, Any]
     notes: tuple[str, ...]
     measurement: dict[str, Any] | msgspec.UnsetType = msgspec.UNSET
@@ -76,7 +79,8 @@ def document(overlay: Overlay, measurement: Measurement | None = None) -> Overla
         points=[_plain(point) for point in overlay.points],
         kernels=[_plain(point) for point in overlay.kernels],
         uncovered=[_plain(point) for point in overlay.uncovered],
-        steps=[_plain(step) for step in overlay.steps],
+        steps=[_step(step) for step in overlay.steps],
+        mean=None if overlay.mean is None else _plain(overlay.mean),
         total=_plain(overlay.total),
         notes=overlay.notes,
         measurement=msgspec.UNSET if measurement is None else _measurement(measurement),
@@ -107,6 +111,10 @@ def _plain(record: msgspec.Struct) -> dict[str, Any]:
         else:
             found[name] = value
     return found
+
+
+def _step(step: StepPoint) -> dict[str, Any]:
+    return {**_plain(step.point), "step": step.step, "ops": step.ops, "complete": step.complete}
 
 
 def grid(overlay: Overlay, top: int | None = None) -> Grid:
@@ -170,10 +178,9 @@ def lines(overlay: Overlay) -> list[Line]:
     share = "" if overlay.time_share is None else f", with {units.percent(overlay.time_share)} of the measured time"
     how = "none" if overlay.how == "none" else f"by {overlay.how}: {units.percent(overlay.op_share)} of the model's ops{share}"
     found: list[Line] = [("Match", how)]
-    complete = [step for step in overlay.steps if step.complete and step.seconds is not None]
-    if len(complete) > 1:
-        times = sorted(step.seconds or 0.0 for step in complete)
-        found.append(("Steps", f"mean of {len(complete)}; kernel time {units.seconds(times[0])} to {units.seconds(times[-1])}"))
+    times = sorted(step.point.seconds for step in overlay.steps if step.complete and step.point.seconds is not None)
+    if len(times) > 1:
+        found.append(("Steps", f"mean of {len(times)}; kernel time {units.seconds(times[0])} to {units.seconds(times[-1])}"))
     found += _listed("Unknown kernels", overlay.kernels, "measured")
     found += _listed("Ops without kernels", overlay.uncovered, "predicted")
     found += [("Note" if index == 0 else "", printable(note)) for index, note in enumerate(overlay.notes)]

@@ -97,7 +97,7 @@ def test_passes_without_marks_are_steps() -> None:
     once = [("aten::addmm", 4.0), ("aten::relu", 2.0), ("aten::addmm", 4.0), ("aten::relu", 2.0), ("aten::addmm", 4.0)]
     kernels = [kernel(name, time, OpCall(name, place)) for place, (name, time) in enumerate(once * 3)]
     found = laid(profile(*kernels), Twice(), 2, 8)
-    assert [step.seconds for step in found.steps] == [16.0, 16.0, 16.0]
+    assert [step.point.seconds for step in found.steps] == [16.0, 16.0, 16.0]
     assert [point.seconds for point in found.points] == [4.0, 2.0, 4.0, 2.0, 4.0]
 
 
