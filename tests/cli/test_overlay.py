@@ -54,3 +54,32 @@ def test_what_cannot_be_laid_over(run: Run, arguments: tuple[str, ...], said: st
     assert (code, out) == (2, "")
     assert said in err
     assert len(err.splitlines()) == 1
+
+
+def test_measured_points_in_a_figure_a_page_and_below_the_table(run: Run, tmp_path: Path) -> None:
+    pytest.importorskip("matplotlib", reason="the plot extra is optional")
+    pytest.importorskip("plotly", reason="the html extra is optional")
+    figure, page = tmp_path / "measured.png", tmp_path / "measured.html"
+    drawn = ("--roofline", "--plot", str(figure), "--plot-theme", "dark", "--html", str(page))
+    code, out, err = run("overlay", *GIVEN, TRACE, *drawn)
+    assert (code, err) == (0, "")
+    table, chart = out.split("Measured on the roof of A100")
+    assert "lonely 7.00 us" in table
+    assert "A measured, a predicted" in chart
+    assert figure.read_bytes().startswith(b"\x89PNG")
+    assert "Measured beside predicted" in page.read_text(encoding="utf-8")
+    assert sorted(tmp_path.iterdir()) == [page, figure]
+
+
+@pytest.mark.parametrize(
+    ("options", "said"),
+    [
+        (("--roofline", "--format", "json"), "not into json"),
+        (("--plot", "a.jpg"), "must end in"),
+        (("--plot-theme", "dark"), "add --plot FILE"),
+    ],
+)
+def test_drawings_that_cannot_be(run: Run, options: tuple[str, ...], said: str) -> None:
+    code, out, err = run("overlay", *GIVEN, TRACE, *options)
+    assert (code, out) == (2, "")
+    assert said in err
