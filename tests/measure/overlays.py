@@ -10,6 +10,7 @@ import torch
 from modelstat.analysis import Analysis
 from modelstat.hardware.database import find
 from modelstat.measure.imports.read import read_profile
+from modelstat.measure.imports.record import Profile
 from modelstat.measure.overlay import Overlay, overlay
 from modelstat.trace.capture import capture
 from tests.measure.models import small
@@ -31,5 +32,10 @@ def analysis() -> Analysis:
 @cache
 def laid(name: str) -> Overlay:
     """One of the sample files over it."""
+    return laid_over(read_profile(DATA / name))
+
+
+def laid_over(profile: Profile) -> Overlay:
+    """A profile over it."""
     whole = analysis()
-    return overlay(whole.trace, whole.costs, whole.rooflines[0], whole.predictions[0], read_profile(DATA / name))
+    return overlay(whole.trace, whole.costs, whole.rooflines[0], whole.predictions[0], profile)
