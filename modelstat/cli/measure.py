@@ -111,7 +111,7 @@ def _board(device: str, gpu: str | None) -> Gpu:
         )
     from modelstat.measure.local import local_gpu
 
-    return local_gpu()
+    return local_gpu().gpu
 
 
 def _row(found: Measurement, trace: Trace, gpu: str, model: str, input: str | None) -> dict[str, object]:

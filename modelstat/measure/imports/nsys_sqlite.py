@@ -78,8 +78,11 @@ def _ranges(database: sqlite3.Connection, names: set[str], until: int) -> dict[i
     text = "COALESCE(nvtx.text, StringIds.value)" if registered else "nvtx.text"
     joined = "LEFT JOIN StringIds ON StringIds.id = nvtx.textId" if registered else ""
     found: dict[int, list[Range]] = {}
-    query = f"SELECT nvtx.globalTid, nvtx.start, nvtx.end, nvtx.rowid, {text} FROM NVTX_EVENTS AS nvtx {joined} WHERE nvtx.end IS NOT NULL AND nvtx.start <= ?"
-    rows = database.execute(f"{query} ORDER BY nvtx.start, nvtx.end DESC", (until,))
+    rows = database.execute(
+        f"SELECT nvtx.globalTid, nvtx.start, nvtx.end, nvtx.rowid, {text} FROM NVTX_EVENTS AS nvtx {joined} "
+        "WHERE nvtx.end IS NOT NULL AND nvtx.start <= ? ORDER BY nvtx.start, nvtx.end DESC",
+        (until,),
+    )
     for thread, start, end, index, words in rows:
         if words:
             found.setdefault(thread, []).append((start, end, index, words))

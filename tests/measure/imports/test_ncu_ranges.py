@@ -60,7 +60,8 @@ def test_counters_stand_beside_our_counts_op_by_op() -> None:
     assert convolution.counted_flops == (2_000_100 + 4_000_050) / 2
     assert convolution.counted_rate == pytest.approx(3_000_075 / 18.75e-6)
     assert convolution.rate == pytest.approx(CONV_FLOPS / 18.75e-6)
-    assert (relu.path, relu.seconds, relu.counted_flops) == ("1", pytest.approx(4e-6), 32_768)
+    assert (relu.path, relu.counted_flops) == ("1", 32_768)
+    assert relu.seconds == pytest.approx(4e-6)
     assert [step.point.seconds for step in found.steps] == pytest.approx([16.5e-6, 29e-6])
     assert [step.point.counted_rate for step in found.steps] == pytest.approx([2_032_868 / 16.5e-6, 4_032_818 / 29e-6])
 
@@ -83,4 +84,5 @@ def test_ranges_that_name_modules(tmp_path: Path) -> None:
     path.write_text(re.sub(r"aten::(relu|clamp)[^:]*", "1", text), encoding="utf-8")
     found = laid_over(read_profile(path))
     assert found.how == "modules"
-    assert [(point.path, point.seconds) for point in found.points] == [("0", pytest.approx(18.75e-6)), ("1", pytest.approx(4e-6))]
+    assert [point.path for point in found.points] == ["0", "1"]
+    assert [point.seconds for point in found.points] == pytest.approx([18.75e-6, 4e-6])
