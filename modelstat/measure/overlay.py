@@ -15,6 +15,9 @@ from modelstat.predict.prediction import Prediction
 from modelstat.predict.roofline import Roofline
 from modelstat.records import Trace
 
+LISTED = 20
+"""Steps that a note names."""
+
 
 class Overlay(msgspec.Struct, frozen=True, kw_only=True):
     """A profile on a model's roof.
@@ -82,7 +85,9 @@ def overlay(trace: Trace, costs: Sequence[Cost], roofline: Roofline, prediction:
 
 
 def _notes(matching: Matching, share: float, steps: Sequence[StepPoint]) -> Iterable[str]:
-    if matching.how == "none":
+    if matching.how == "none" and any(kernel.calls or kernel.path for kernel in matching.unknown):
+        yield "none of the ops and ranges that the profile names is the model's: is this a profile of another model, input or batch?"
+    elif matching.how == "none":
         yield "no kernel could be matched to an op: the profile names neither ops nor modules, so kernels are points of their own"
     elif share < 0.5:
         yield f"only {share:.0%} of the model's ops were found: is this a profile of another model, input or batch?"
@@ -90,7 +95,8 @@ def _notes(matching: Matching, share: float, steps: Sequence[StepPoint]) -> Iter
         yield "kernels were matched to ops by call order alone: the profile names no ops (record with shapes or NVTX ranges to be sure)"
     left = [str(step.step) for step in steps if not step.complete]
     if left:
-        yield f"steps left out because they are not complete: {', '.join(left)}"
+        more = f" and {len(left) - LISTED} more" if len(left) > LISTED else ""
+        yield f"steps left out because they are not complete: {', '.join(left[:LISTED])}{more}"
 
 
 class _Sides:

@@ -39,6 +39,8 @@ DROP = ("launches", "counted_bandwidth", "bandwidth", "counted", "rate")
 """What goes first, in this order, where the columns do not fit."""
 DROP_UNMATCHED = ("error", "bandwidth", "roof", "rate", "predicted")
 """The same where no kernel belongs to an op: counters are all that is known of them."""
+LONGEST = 80
+"""Characters of the longest word that folds well."""
 LISTED = 8
 """Kernels and ops of one side only that the table spells out; JSON has all."""
 
@@ -183,8 +185,14 @@ def lines(overlay: Overlay) -> list[Line]:
         found.append(("Steps", f"mean of {len(times)}; kernel time {units.seconds(times[0])} to {units.seconds(times[-1])}"))
     found += _listed("Unknown kernels", overlay.kernels, "measured")
     found += _listed("Ops without kernels", overlay.uncovered, "predicted")
-    found += [("Note" if index == 0 else "", printable(note)) for index, note in enumerate(overlay.notes)]
+    notes = [note for note in overlay.notes if not _has_command(note)]
+    found += [("Note" if index == 0 else "", printable(note)) for index, note in enumerate(notes)]
     return found
+
+
+def _has_command(note: str) -> bool:
+    """Whether a note holds a command line too long for a table: it is printed as one line, so that it can be copied."""
+    return any(len(word) > LONGEST for word in note.split())
 
 
 def _listed(label: str, points: Sequence[MeasuredPoint], what: str) -> list[Line]:
@@ -228,3 +236,5 @@ def render(overlay: Overlay, form: str, file: TextIO, *, top: int | None = None,
     console.print(table)
     console.print()
     console.print(lines_text([*(stopwatch_lines(measurement) if measurement else []), *lines(overlay)], width))
+    for note in filter(_has_command, overlay.notes):
+        console.print(f"\n{printable(note)}", markup=False, soft_wrap=True)

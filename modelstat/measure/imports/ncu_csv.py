@@ -101,7 +101,8 @@ def _details(names: list[str], body: list[tuple[int, list[str]]], default: str, 
         return []
     keys = [place_of[name] for name in (("Process ID", "Kernel Name") if summary else ("Process ID", "ID")) if name in place_of]
     metric_at, unit_at, name_at = place_of["Metric Name"], place_of["Metric Unit"], place_of["Kernel Name"]
-    known = [(place, row) for place, row in body if len(row) > metric_at and (counters.is_known(row[metric_at]) or len(row) != len(names))]
+    # A line of one cell is what the program printed; a row that is cut off has more.
+    known = [(place, row) for place, row in body if (len(row) > 1 if len(row) != len(names) else counters.is_known(row[metric_at]))]
     decimal = decimal_of((row[value_at] for _, row in body if value_at < len(row)), default)
     ranges = () if summary else ncu_ranges.columns_of(names)
     launches: dict[tuple[str, ...], Launch] = {}
