@@ -15,6 +15,8 @@ from modelstat.predict.prediction import Prediction
 from modelstat.predict.roofline import Roofline
 from modelstat.records import Trace
 
+ENOUGH = 0.5
+"""Share of the model's ops that must have kernels for a profile to be taken as one of the whole model."""
 LISTED = 20
 """Steps that a note names."""
 
@@ -25,7 +27,7 @@ class Overlay(msgspec.Struct, frozen=True, kw_only=True):
     ``points`` are in the order of the model; ``kernels`` are those that the trace does not know, by name; ``uncovered`` ops that no
     kernel covers, with their predicted time. ``op_share`` is the share of the model's ops that have kernels, ``time_share`` that of
     the measured time in kernels that have ops. ``mean`` is that of the complete steps, over their matched ops; ``total`` the whole model
-    over the points and all other kernels.
+    over the points and all other kernels, or these alone where too few of its ops have kernels.
     """
 
     model: str
@@ -77,19 +79,28 @@ def overlay(trace: Trace, costs: Sequence[Cost], roofline: Roofline, prediction:
         uncovered=tuple(sorted(uncovered, key=lambda point: -(point.predicted_seconds or 0.0))),
         steps=tuple(steps),
         mean=mean_point(steps),
-        total=sides.total(points, kernels, both),
+        total=sides.total(points, kernels, both, ours=_is_of_model(matching, share)),
         op_share=share,
         time_share=None if not both else (inside or 0.0) / both,
         notes=(*_notes(matching, share, steps), *profile.problems),
     )
 
 
+def _is_of_model(matching: Matching, share: float) -> bool:
+    """Whether the kernels may be the whole model's: else its FLOPs over their time would be the rate of nothing."""
+    return share >= ENOUGH or (matching.how == "none" and not _names_something(matching))
+
+
+def _names_something(matching: Matching) -> bool:
+    return any(kernel.calls or kernel.path for kernel in matching.unknown)
+
+
 def _notes(matching: Matching, share: float, steps: Sequence[StepPoint]) -> Iterable[str]:
-    if matching.how == "none" and any(kernel.calls or kernel.path for kernel in matching.unknown):
+    if matching.how == "none" and _names_something(matching):
         yield "none of the ops and ranges that the profile names is the model's: is this a profile of another model, input or batch?"
     elif matching.how == "none":
         yield "no kernel could be matched to an op: the profile names neither ops nor modules, so kernels are points of their own"
-    elif share < 0.5:
+    elif share < ENOUGH:
         yield f"only {share:.0%} of the model's ops were found: is this a profile of another model, input or batch?"
     if matching.how == "call order":
         yield "kernels were matched to ops by call order alone: the profile names no ops (record with shapes or NVTX ranges to be sure)"
@@ -117,8 +128,10 @@ class _Sides:
         one = mean_of([kernel], steps)
         return MeasuredPoint(name=kernel.name, seconds=one.seconds, launches=kernel.launches / steps, **counted(one))
 
-    def total(self, points: Sequence[MeasuredPoint], kernels: Sequence[MeasuredPoint], seconds: float | None) -> MeasuredPoint:
-        """The whole model against all kernels of a step."""
+    def total(
+        self, points: Sequence[MeasuredPoint], kernels: Sequence[MeasuredPoint], seconds: float | None, *, ours: bool
+    ) -> MeasuredPoint:
+        """The whole model against all kernels of a step; without ``ours`` the kernels alone."""
         everything = [*points, *kernels]
         summed = MeasuredKernel(
             name="total",
@@ -128,8 +141,11 @@ class _Sides:
             l2_bytes=whole([each.counted_l2_bytes for each in everything]) if everything else None,
             l1_bytes=whole([each.counted_l1_bytes for each in everything]) if everything else None,
         )
+        launches = sum(each.launches for each in everything)
+        if not ours:
+            return MeasuredPoint(name="total", seconds=seconds, launches=launches, **counted(summed))
         made = compared("total", "", (), self.ours(range(len(self.trace.ops))), summed)
-        return msgspec.structs.replace(made, launches=sum(each.launches for each in everything))
+        return msgspec.structs.replace(made, launches=launches)
 
     def _module(self, ops: tuple[int, ...]) -> int:
         """The innermost module that all of them ran in."""

@@ -20,6 +20,7 @@ Kind = Literal["op", "kernel", "cut step", "step", "whole", "pass"]
 """What was measured: an op (or a module), a kernel that no op is known for, one step (cut: not a complete one), the mean of the complete
 steps (without steps the whole model), and a pass by the stopwatch, with all waits for the host."""
 
+STOPWATCH = "whole pass, by the stopwatch"
 MOST_STEPS = 200
 """Steps that one chart shows."""
 CACHED = 8
@@ -140,11 +141,13 @@ def _mark(kind: Kind, point: MeasuredPoint, name: str) -> Mark:
 
 
 def _pass(overlay: Overlay, found: Measurement) -> Mark:
-    flops, moved, seconds = overlay.total.flops or 0, overlay.total.bytes or 0, found.timing.median
+    flops, moved, seconds = overlay.total.flops, overlay.total.bytes, found.timing.median
+    if flops is None or moved is None:
+        return Mark(kind="pass", name=STOPWATCH, seconds=seconds, error=found.error)
     ideal = overlay.total.ideal_seconds
     return Mark(
         kind="pass",
-        name="whole pass, by the stopwatch",
+        name=STOPWATCH,
         seconds=seconds,
         error=found.error,
         roof_share=None if ideal is None else ideal / seconds,
