@@ -176,7 +176,13 @@ def stopwatch_lines(found: Measurement) -> list[Line]:
 
 
 def lines(overlay: Overlay) -> list[Line]:
-    """What stands below the table: the match, the steps, what is on one side only, and notes."""
+    """What stands below the table: the facts, and notes."""
+    notes = [note for note in overlay.notes if not _has_command(note)]
+    return [*facts(overlay), *(("Note" if index == 0 else "", printable(note)) for index, note in enumerate(notes))]
+
+
+def facts(overlay: Overlay) -> list[Line]:
+    """The match, the steps, and what is on one side only."""
     share = "" if overlay.time_share is None else f", with {units.percent(overlay.time_share)} of the measured time"
     how = "none" if overlay.how == "none" else f"by {overlay.how}: {units.percent(overlay.op_share)} of the model's ops{share}"
     found: list[Line] = [("Match", how)]
@@ -185,8 +191,6 @@ def lines(overlay: Overlay) -> list[Line]:
         found.append(("Steps", f"mean of {len(times)}; kernel time {units.seconds(times[0])} to {units.seconds(times[-1])}"))
     found += _listed("Unknown kernels", overlay.kernels, "measured")
     found += _listed("Ops without kernels", overlay.uncovered, "predicted")
-    notes = [note for note in overlay.notes if not _has_command(note)]
-    found += [("Note" if index == 0 else "", printable(note)) for index, note in enumerate(notes)]
     return found
 
 

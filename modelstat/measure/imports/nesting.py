@@ -10,7 +10,7 @@ from modelstat.measure.imports.tree import Tree
 
 LARGEST = 100_000
 """Kernels (on a CPU: ops) of one profile that become records: the first ones."""
-MOST_OPS = 500_000
+MOST_OPS = 300_000
 """Ops and ranges of the host that are remembered for them."""
 
 Key = tuple[str, Shapes | None]

@@ -10,6 +10,7 @@ import msgspec
 from modelstat.report.chart.device import Device
 from modelstat.report.chart.point import HEAVIEST, quotient
 from modelstat.report.chart.window import Window, window
+from modelstat.report.overlay import facts, stopwatch_lines
 
 if TYPE_CHECKING:
     from modelstat.measure.measurement import Measurement
@@ -89,7 +90,8 @@ class Measured(msgspec.Struct, frozen=True):
     """What was measured on one view's GPU.
 
     ``source`` says where it comes from; ``marks`` are ops and kernels from the longest on, then the steps, the whole, and the pass.
-    ``left_out`` counts the ops and kernels that are not shown, ``notes`` are sentences about the profile.
+    ``left_out`` counts the ops and kernels that are not shown, ``notes`` are sentences about the profile: how much of it was matched, and
+    what is on one side only, with its time.
     """
 
     source: str
@@ -116,7 +118,8 @@ def measured(overlay: Overlay, measurement: Measurement | None = None, limit: in
     heavy[CACHED:] = [msgspec.structs.replace(mark, l2=None, l1=None) for mark in heavy[CACHED:]]
     marks = [*heavy[:limit], *_spread(steps), whole, *([] if measurement is None else [_pass(overlay, measurement)])]
     source = f"{overlay.file} ({overlay.format})"
-    return Measured(source, tuple(marks), max(0, len(heavy) - limit), (*_remarks(marks, steps), *overlay.notes))
+    told = [f"{label}: {text}" for label, text in (*(stopwatch_lines(measurement) if measurement else ()), *facts(overlay))]
+    return Measured(source, tuple(marks), max(0, len(heavy) - limit), (*told, *_remarks(marks, steps), *overlay.notes))
 
 
 def _mark(kind: Kind, point: MeasuredPoint, name: str) -> Mark:

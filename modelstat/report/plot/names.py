@@ -19,10 +19,10 @@ DIRECTIONS = ((0.7, -0.7), (-0.7, -0.7), (0.3, -1), (-0.3, -1), (0.7, 0.7), (-0.
 
 def draw_names(
     figure: Figure, axes: Axes, names: Iterable[tuple[str, tuple[float, float]]], places: Iterable[tuple[float, float]], colour: str
-) -> int:
+) -> None:
     """Write each name at its place, in that order, on the first side that is free; one without a free side is left out.
 
-    ``places`` are all points that names must not cover. Gives the number of names that found room. The figure must hold everything else.
+    ``places`` are all points that names must not cover. The figure must hold everything else.
     """
     from matplotlib.text import Text
     from matplotlib.transforms import Bbox
@@ -32,7 +32,7 @@ def draw_names(
     half = BLOB * figure.dpi / 72 / 2
     texts: list[BboxBase] = [text.get_window_extent() for text in axes.texts]
     taken = [Bbox.from_extents(x - half, y - half, x + half, y + half) for x, y in axes.transData.transform(list(places) or [(1.0, 1.0)])]
-    sides, found = _sides(colour), 0
+    sides = _sides(colour)
     for name, place in names:
         x0, y0 = map(float, axes.transData.transform(place))
         for side in sides:
@@ -47,10 +47,8 @@ def draw_names(
             ):
                 texts.append(box)
                 taken += [Bbox.from_extents(x - 1, y - 1, x + 1, y + 1) for x, y in line]
-                found += 1
                 break
             text.remove()
-    return found
 
 
 def _sides(colour: str) -> list[dict[str, Any]]:

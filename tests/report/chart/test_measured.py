@@ -51,7 +51,7 @@ def test_caches_have_intensities_of_their_own_at_the_same_rate() -> None:
     assert at(gemm.l2) == (6_000_150 / 256_000, pytest.approx(6_000_150 / 37.5e-6))
     assert at(gemm.l1) == (6_000_150 / 1_024_000, pytest.approx(6_000_150 / 37.5e-6))
     assert at(whole.l2)[0] == pytest.approx(6_032_918 / (256_000 + 512_000))
-    assert "no source states the bandwidth of L2, so it has no roof" in found.notes[0]
+    assert any("no source states the bandwidth of L2, so it has no roof" in note for note in found.notes)
 
 
 def test_caches_are_drawn_for_the_longest_alone() -> None:
@@ -60,6 +60,13 @@ def test_caches_are_drawn_for_the_longest_alone() -> None:
     marks = [mark for mark in measured(msgspec.structs.replace(overlay, kernels=many)).marks if mark.kind == "kernel"]
     assert [mark.name for mark in marks if mark.l2] == [f"k{CACHED + 2 - index}" for index in range(CACHED)]
     assert all(mark.counted for mark in marks)
+
+
+def test_what_is_on_one_side_only_is_told_with_its_time() -> None:
+    match, kernels, ops = measured(laid("torch_gpu.json")).notes
+    assert match == "Match: by ops: 50.0 % of the model's ops, with 87.0 % of the measured time"
+    assert kernels == "Unknown kernels: 1, 7.00 us measured: lonely 7.00 us"
+    assert ops.startswith("Ops without kernels: 2, ")
 
 
 def test_steps_and_their_mean() -> None:

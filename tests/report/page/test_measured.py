@@ -47,6 +47,7 @@ def test_ops_stand_where_the_arithmetic_puts_them(opened: Open) -> None:
     first = rows(page)[0]
     assert first[:4] == ["0", "aten::convolution", "2", "42.0 us"]
     assert first[5:8] == [f"{(predicted / 42e-6 - 1) * 100:.0f} %", f"{CONV_FLOPS / CONV_BYTES:.2f}", "21.5 GFLOP/s"]
+    assert "lonely 7.00 us" in page.inner_text("#measured-notes")
     hover(page, "#measured-chart")
     assert "measured" in page.inner_text("#tooltip")
     page.click("#theme")
