@@ -116,9 +116,9 @@ def peak(path: Path) -> int:
 
 def test_memory_does_not_grow_with_events_that_say_nothing(tmp_path: Path) -> None:
     chrome.read(written(tmp_path / "warm.json", 10))  # what is imported and cached once
-    few, many = written(tmp_path / "few.json", 2_000), written(tmp_path / "many.json", 20_000)
-    assert many.stat().st_size > few.stat().st_size + 2_000_000
-    assert peak(many) < peak(few) + 200_000
+    few, many = written(tmp_path / "few.json", 500), written(tmp_path / "many.json", 5_000)
+    assert many.stat().st_size > few.stat().st_size + 500_000
+    assert peak(many) < peak(few) + 50_000
     assert len(chrome.read(many).kernels) == 1
 
 
