@@ -15,7 +15,7 @@ const CACHE_COLUMNS = [["L2 FLOP/B", (mark) => placeOf(mark, "l2").intensity, "r
 // Kinds, field, legend, symbol, colour (a place among the page's series, null: hollow), size (null: by the time). Symbols differ, so that no colour is needed.
 const MARK_SERIES = [
   [["op"], "predicted", "predicted", "circle-open", null, null], [["op"], "measured", "measured", "circle", 0, null],
-  [["op", "kernel"], "counted", "by counters", "square", 1, 10], [["op", "kernel"], "l2", "over L2 bytes (no roof known)", "triangle-left", 5, 10],
+  [["op", "kernel"], "counted", "by counters", "square", 1, null], [["op", "kernel"], "l2", "over L2 bytes (no roof known)", "triangle-left", 5, 10],
   [["op", "kernel"], "l1", "over L1 bytes", "triangle-right", 4, 10],
   [["whole"], "predicted", "whole, predicted", "star-open", null, 18], [["whole"], "measured", "whole, measured", "star", 0, 18], [["whole"], "counted", "whole, by counters", "star", 1, 18],
   [["whole"], "l2", "whole, over L2 bytes", "triangle-down", 5, 13], [["whole"], "l1", "whole, over L1 bytes", "triangle-up", 4, 13],
@@ -68,7 +68,8 @@ function drawMeasured() {
   const traces = MARK_SERIES.map(([kinds, field, label, symbol, series, size]) => {
     const shown = marks.map((mark, index) => [mark, index, kinds.includes(mark.kind) ? spot(mark, field) : null]).filter(([, , at]) => at);
     const colour = series === null ? colours.ink : page.series[series];
-    const sizes = shown.map(([mark]) => size || 7 + 17 * Math.sqrt(Math.min(1, (mark.seconds || 0) / most)));
+    const largest = field === "counted" ? 9 : 17;
+    const sizes = shown.map(([mark]) => size || largest / 3 + largest * Math.sqrt(Math.min(1, (mark.seconds || 0) / most)));
     return {
       x: shown.map(([, , at]) => at[0]), y: shown.map(([, , at]) => at[1]), customdata: shown.map(([, index]) => index), mode: "markers", hoverinfo: "none",
       name: plain(kinds[0] === "whole" ? label.replace("whole", whole.name) : label),

@@ -30,8 +30,8 @@ LEGEND_LINE = 0.16
 """Height (inches) that a line of the legend adds to a figure of this WIDTH."""
 NAME, TITLE = 32, 92
 """Characters of a name, and of a line of the title."""
-LARGEST, SMALLEST = 130.0, 16.0
-"""Area of the mark of the longest op, and the least (square points), in a figure of this WIDTH."""
+SMALLEST = 0.12
+"""Area of the least mark of an op, as a share of the largest."""
 
 Spot = tuple[float, float]
 
@@ -45,14 +45,14 @@ class Series(msgspec.Struct, frozen=True):
     marker: str
     colour: str | None
     """None: hollow, in the colour of the ink."""
-    area: float | None = None
-    """None: by the time."""
+    area: float = 130.0
+    """Area of the mark (square points) in a figure of this WIDTH; of an op it shrinks with its time, down to SMALLEST of it."""
 
 
 SERIES = (
     Series(("op",), "predicted", "predicted", "o", None),
     Series(("op",), "measured", "measured", "o", BLUE),
-    Series(("op", "kernel"), "counted", "by counters", "s", VERMILLION, 24.0),
+    Series(("op", "kernel"), "counted", "by counters", "s", VERMILLION, 60.0),
     Series(("op", "kernel"), "l2", "over L2 bytes (no roof known)", "<", SKY, 26.0),
     Series(("op", "kernel"), "l1", "over L1 bytes", ">", PURPLE, 26.0),
     Series(("whole",), "predicted", "{whole}, predicted", "*", None, 210.0),
@@ -133,7 +133,8 @@ def _series(axes: Axes, frame: Window, marks: Sequence[Mark], series: Series, lo
     if not shown:
         return ()
     most = max(mark.weight for mark, _ in shown)
-    areas = [series.area or max(SMALLEST, LARGEST * mark.weight / most if most else 0.0) for mark, _ in shown]
+    by_time = "op" in series.kinds and series.field not in ("l2", "l1") and most > 0
+    areas = [series.area * (max(SMALLEST, mark.weight / most) if by_time else 1.0) for mark, _ in shown]
     style: dict[str, Any] = {"facecolors": "none", "edgecolors": look.ink, "linewidths": 1.0}
     if series.colour and series.marker in "+x1":
         style = {"color": series.colour, "linewidths": 1.4}
