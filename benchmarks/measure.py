@@ -31,7 +31,7 @@ SPECS = ("resnet18", "mobilenet_v3_small", "encoder", "zoo_configs/enocr.yaml", 
 LAYER_ERROR, TOTAL_ERROR = 0.30, 0.25
 """What the predictions are held to: the median over layers, and each total beyond its spread."""
 SPREAD = 0.20
-"""Repeated runs that are further apart say nothing about a prediction."""
+"""Repeated runs that are further apart excuse no error."""
 HEAVY = 0.01
 """Layers below this share of a model's time are the profiler's own cost more than theirs."""
 
@@ -86,13 +86,14 @@ def verdict(results: list[Result]) -> bool:
     beyond = [max(0.0, abs(result.predicted / result.measured - 1) - result.spread) for result in results]
     pairs = list(combinations(results, 2))
     ordered = sum((one.measured < other.measured) == (one.predicted < other.predicted) for one, other in pairs)
+    worst = max(results, key=lambda result: abs(result.predicted / result.measured - 1))
+    error = worst.predicted / worst.measured - 1
     held = {
         f"median error over layers {layers:.0%} (at most {LAYER_ERROR:.0%})": layers <= LAYER_ERROR,
-        f"largest error of a total beyond its spread {max(beyond):.0%} (at most {TOTAL_ERROR:.0%})": max(beyond) <= TOTAL_ERROR,
-        f"pairs of models in the right order: {ordered} of {len(pairs)}": ordered == len(pairs),
-        f"largest spread of repeated runs {max(result.spread for result in results):.0%} (at most {SPREAD:.0%}, else measure again)": all(
-            result.spread <= SPREAD for result in results
+        f"largest error of a total {error:+.0%}, {max(beyond):.0%} beyond the spread of its runs (at most {TOTAL_ERROR:.0%})": (
+            abs(error) <= TOTAL_ERROR or (max(beyond) <= TOTAL_ERROR and worst.spread <= SPREAD)
         ),
+        f"pairs of models in the right order: {ordered} of {len(pairs)}": ordered == len(pairs),
     }
     for text, holds in held.items():
         print(f"{'holds ' if holds else 'FAILS '} {text}")

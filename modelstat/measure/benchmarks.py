@@ -29,6 +29,8 @@ DTYPES = {"cpu": ("float32", "bfloat16"), "cuda": ("float32", "float16", "bfloat
 """Dtypes of the products."""
 KINDS = (*CONVOLUTIONS, "pooling", "norm", "reduction", "softmax")
 """Kinds of layers that have a law, products aside."""
+NUMBERS = {"cpu": range(12, 26, 2), "cuda": range(14, 28, 2), "mps": range(14, 26, 2)}
+"""Powers of two: numbers (fp32) that an element-wise op reads."""
 LARGEST = {"cpu": 2**24, "cuda": 2**26, "mps": 2**24}
 """Numbers (fp32) of a copy that no cache holds."""
 GELU_FLOPS = 5
@@ -58,7 +60,7 @@ class Benchmarks:
                 device=self.device,
                 launch_us=self.launch * 1e6,
                 host_us=self._host() * 1e6,
-                memory=tuple((point.others, point.others / self._work(point.seconds)) for point in points.pop("elementwise")),
+                memory=tuple((8.0 * 2**power, self._moved(2**power)) for power in NUMBERS[self.device]),
                 vector=self._vector(),
                 laws={kind: fitted(measured) for kind, measured in points.items()},
             )
@@ -99,7 +101,7 @@ class Benchmarks:
 
     def _layers(self) -> dict[str, list[Point]]:
         """What the layers of each kind take."""
-        kinds = ("elementwise", *KINDS, *(f"matmul-{dtype}" for dtype in DTYPES[self.device]))
+        kinds = (*KINDS, *(f"matmul-{dtype}" for dtype in DTYPES[self.device]))
         chosen = [(kind, layer) for kind in kinds for layer in layers(kind, self.device)]
         timed_layers = self._graphs if self.device == "cuda" else self._in_turn
         points: dict[str, list[Point]] = {kind: [] for kind in kinds}
@@ -114,7 +116,8 @@ class Benchmarks:
 
         A layer that runs again and again finds its weights and its code in the caches. In a network neither is there, but its input is:
         the op before has just written it. The last outputs live a while, as they do there; memory that is let go at once goes back to
-        the system, and comes again page by page.
+        the system, and comes again page by page. Those
+        of a kind stay together, since a network calls few kinds again and again.
         """
         kept: deque[object] = deque(maxlen=3)
         times: list[list[float]] = [[] for _ in chosen]
@@ -147,6 +150,17 @@ class Benchmarks:
     def _finish(self) -> None:
         if self.device == "mps":
             torch.mps.synchronize()
+
+    def _moved(self, numbers: int) -> float:
+        """B/s of an element-wise op with a new output, as networks have it."""
+        relu, sources = nn.ReLU(), [torch.ones(numbers, device=self.device) for _ in range(2)]
+        kept: deque[object] = deque(maxlen=3)
+
+        def both() -> None:
+            for source in sources:
+                kept.append(relu(source))
+
+        return 8.0 * numbers / self._work(self._once(both) / len(sources))
 
     def _copy(self, numbers: int) -> float:
         """B/s of a copy to memory that is there."""

@@ -46,8 +46,6 @@ REDUCTIONS = ((72, 28), (96, 14), (240, 14), (576, 7), (2048, 7))
 """Channels and size of the image that is averaged."""
 SOFTMAXES = ((4, 64), (8, 128), (12, 197), (16, 512))
 """Heads and length of the sequence."""
-NUMBERS = {"cpu": range(12, 26, 2), "cuda": range(14, 28, 2), "mps": range(14, 26, 2)}
-"""Powers of two: numbers (fp32) that an element-wise layer reads."""
 BATCH = {"cpu": 1, "mps": 4, "cuda": 32}
 """Images at once: enough to fill a GPU."""
 COPIES = {"cpu": 1, "mps": 1, "cuda": 8}
@@ -65,7 +63,7 @@ class Layer(NamedTuple):
 
 
 def layers(kind: str, device: str) -> Iterator[Layer]:
-    """The layers of a kind: those of CONVOLUTIONS, pooling, norm, reduction, softmax, elementwise or ``matmul-DTYPE``."""
+    """The layers of a kind: those of CONVOLUTIONS, pooling, norm, reduction, softmax or ``matmul-DTYPE``."""
     batch = BATCH[device]
     if kind in CONVOLUTIONS:
         for inputs, outputs, kernel, stride, size in CONVOLUTIONS[kind]:
@@ -94,9 +92,6 @@ def layers(kind: str, device: str) -> Iterator[Layer]:
     elif kind == "softmax":
         for heads, length in SOFTMAXES:
             yield _layer(lambda: nn.Softmax(-1), (batch, heads, length, length), device, outputs=batch * heads * length**2)
-    elif kind == "elementwise":
-        for power in NUMBERS[device]:
-            yield _layer(nn.ReLU, (2**power,), device, outputs=2**power)
     else:
         dtype = getattr(torch, kind.removeprefix("matmul-"))
         for rows, columns, features in PRODUCTS:

@@ -141,7 +141,7 @@ def test_benchmarks_run_and_leave_everything_as_it_was(monkeypatch: pytest.Monke
     for name in ("POOLINGS", "NORMS", "REDUCTIONS", "SOFTMAXES"):
         monkeypatch.setattr(layers, name, getattr(layers, name)[-2:])
     monkeypatch.setattr(layers, "PRODUCTS", ((8, 8, 8), (16, 16, 16)))
-    monkeypatch.setattr(layers, "NUMBERS", {"cpu": (10, 12)})
+    monkeypatch.setattr(benchmarks, "NUMBERS", {"cpu": (10, 12)})
     monkeypatch.setattr(benchmarks, "LARGEST", {"cpu": 2**10})
     threads, rng = torch.get_num_threads(), torch.get_rng_state()
     benchmark = Benchmarks("cpu", 1e-4)
