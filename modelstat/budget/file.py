@@ -26,6 +26,8 @@ WHAT: dict[str, type] = {
     "mode": str, "host": str, "channels_last": bool, "cuda_graph": bool, "baseline": str,
 }  # fmt: skip
 """Keys of a budget that say what is measured, and their types."""
+EXAMPLE = """`[[budget]]`, `model = "resnet50"` and `max_params = "26M"`, on a line each (docs/check.md has more)"""
+"""The least that a budget is, for a message where there is none to read."""
 KEYS = (*WHAT, *LIMITS, "max_regression")
 TYPES = {str: "a text", int: "a whole number", bool: "true or false"}
 _HEADER = re.compile(r"\s*\[\[\s*(?:tool\s*\.\s*modelstat\s*\.\s*)?budget\s*\]\]")
@@ -38,7 +40,7 @@ def find_file(folder: Path) -> Path:
         return own
     if project.is_file() and _File(project).table is not None:
         return project
-    raise BudgetError(f"no budgets here: write [[budget]] tables into {own}, or [[tool.modelstat.budget]] into {project}")
+    raise BudgetError(f"no budgets here: write [[budget]] tables into {own}, or [[tool.modelstat.budget]] into {project}, such as {EXAMPLE}")
 
 
 def read_budgets(path: Path) -> tuple[Budget, ...]:
@@ -46,7 +48,7 @@ def read_budgets(path: Path) -> tuple[Budget, ...]:
     file = _File(path)
     table, where = file.table, "tool.modelstat" if path.name == PROJECT else "the file"
     if table is None:
-        file.refuse(None, "there is no [[tool.modelstat.budget]] in it")
+        file.refuse(None, f"there is no [[tool.modelstat.budget]] in it: write {EXAMPLE.replace('[[', '[[tool.modelstat.')}")
     if not isinstance(table, dict):
         file.refuse(None, f"{where} must be a table, not {table!r}")
     for key in table:
@@ -58,7 +60,7 @@ def read_budgets(path: Path) -> tuple[Budget, ...]:
     if not isinstance(folder, str):
         file.refuse(file.line_of(BASELINES), f"{BASELINES} must be a text, not {folder!r}")
     if not entries:
-        file.refuse(None, "there is no budget in it: head one with [[budget]]")
+        file.refuse(None, f"there is no budget in it: write {EXAMPLE}")
     starts = file.starts(len(entries))
     budgets = [_Reader(file, entry, place, starts[place]).budget(folder) for place, entry in enumerate(entries)]
     for attribute, what in (("name", "are called"), ("baseline", "have the baseline")):
@@ -79,9 +81,9 @@ class _File:
             text = path.read_text(encoding="utf-8")
             self.document: dict[str, Any] = toml.loads(text)
         except OSError as error:
-            raise BudgetError(f"{path} cannot be read: {error.strerror or error}") from error
+            raise BudgetError(f"{path} cannot be read: {error.strerror or error}; a budget is {EXAMPLE}") from error
         except (toml.TOMLDecodeError, UnicodeDecodeError) as error:
-            raise BudgetError(f"{path} is not TOML: {error}") from error
+            raise BudgetError(f"{path} is not TOML: {error}; a budget is {EXAMPLE}") from error
         self._lines = text.splitlines()
 
     @property
@@ -152,7 +154,7 @@ class _Reader:
             model=self.entry["model"],
             folder=self.file.path.parent,
             line=self.start,
-            input=self.entry.get("input"),
+            input=self._checked("input", _input) if "input" in self.entry else None,
             batch=self._checked("batch", _batch) if "batch" in self.entry else None,
             precision=self._checked("precision", _precision) if "precision" in self.entry else None,
             eval=self.entry.get("eval", False),
@@ -197,6 +199,13 @@ def _batch(size: int) -> int:
     if size < 1:
         raise UsageError(f"{size} is not a batch size: give at least 1")
     return size
+
+
+def _input(text: str) -> str:
+    from modelstat.sources.inputs import parse_inputs
+
+    parse_inputs(text)
+    return text
 
 
 def _precision(text: str) -> str:

@@ -8,12 +8,12 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Literal
 
 from modelstat.cli import parallel, ranges
-from modelstat.cli.crosscheck import check_format, second_opinion
+from modelstat.cli.crosscheck import check_report, second_opinion
 from modelstat.cli.drawings import Drawings
-from modelstat.cli.lists import batches, precisions, words
+from modelstat.cli.lists import batches, check_input, precisions, words
 from modelstat.cli.options import DRAW, LANGUAGE, RUN, SHOW, WHAT, option
 from modelstat.cli.phases import PhaseName, asked
-from modelstat.cli.render import Format, Level, check, write
+from modelstat.cli.render import Format, Level, check, check_torchstat, write
 from modelstat.cli.run import Mode, correction, execution
 from modelstat.report.plot import Kind
 from modelstat.report.plot.theme import Theme
@@ -141,6 +141,7 @@ def analyze(
         "--training": bool(training), "--crosscheck": crosscheck, "--duration": duration, "--measured": measured is not None,
     })  # fmt: skip
     fixed = sizes[0] if swept else None
+    check_input(swept.put(input, swept.sizes[0]) if swept and input else input, [fixed] if swept else sizes)
     sizes = list(swept.sizes) if swept else sizes
     runs = [(each, size) for each in precisions(precision or ()) for size in sizes]
     turning = format == "table" and bool(gpus) and len(sizes) > ranges.FEW
@@ -153,9 +154,16 @@ def analyze(
         mode, host, measured, cuda_graph=cuda_graph, channels_last=channels_last, timed=bool(gpus), runs=len(runs)
     )
     if crosscheck:
-        check_format(format)
+        check_report(format, options, {
+            "--gpu": bool(gpus), "--level op": level == "op", "--causal": causal != "full", "--strict": strict,
+        })  # fmt: skip
     compared = msgspec.structs.replace(options, depth=None) if turning else options
     check(compared, format, timed=bool(gpus), several=len(runs) * max(1, len(gpus)) > 1, duration=duration)
+    if format == "torchstat":
+        check_torchstat(options, {
+            "--gpu": bool(gpus), "--causal": causal != "full", "--training": training is not None, "--weights": weights is not None,
+            "--activations": activations is not None, "--plan": plan is not None,
+        })  # fmt: skip
     drawings = Drawings(html, plot, plot_kind, plot_theme, roofline=roofline)
     drawings.check(
         gpus=len(gpus), batches=len({size for _, size in runs}), precisions=len({each for each, _ in runs}), form=format,

@@ -5,7 +5,10 @@ A new subcommand is one file with one function, and one entry in :data:`COMMANDS
 
 from __future__ import annotations
 
+import os
+import sys
 from collections.abc import Callable
+from typing import TYPE_CHECKING
 
 from cyclopts import App, Group, Parameter
 
@@ -17,11 +20,16 @@ from modelstat.cli.check import check
 from modelstat.cli.compare import compare
 from modelstat.cli.gpus import gpus
 from modelstat.cli.measure import measure
+from modelstat.cli.options import whole
 from modelstat.cli.overlay import overlay
 from modelstat.cli.query import query
 from modelstat.cli.size import size
 from modelstat.cli.swap import swap
 from modelstat.cli.sweep import sweep
+from modelstat.report.width import width_of
+
+if TYPE_CHECKING:
+    from rich.console import Console
 
 COMMANDS: dict[str, Callable[..., object]] = {
     "gpus": gpus,
@@ -49,12 +57,20 @@ def build_app() -> App:
         usage="Usage: modelstat MODEL [OPTIONS]\n       modelstat COMMAND [OPTIONS]",
         version=__version__,
         help_format="plaintext",
-        default_parameter=Parameter(negative=(), show_default=False, show_choices=False),
+        default_parameter=Parameter(negative=(), show_default=False, show_choices=False, converter=whole),
         group_commands=Group("Commands", sort_key=6),
         result_action="return_value",
         suppress_keyboard_interrupt=False,
+        console=_console() if "COLUMNS" in os.environ else None,
     )
     app.default(analyze)
     for name, command in COMMANDS.items():
         app.command(command, name=name)
     return app
+
+
+def _console() -> Console:
+    """What the help is printed to: COLUMNS may say that there are none."""
+    from rich.console import Console
+
+    return Console(width=width_of(sys.stdout, 80))

@@ -23,11 +23,12 @@ def calibrate(
     """
     from modelstat.cli.output import Output
     from modelstat.errors import UsageError
-    from modelstat.measure.calibrate import calibrate as measured
-    from modelstat.measure.session import check_device
 
-    check_device(device)
     if not 0 < seconds <= 60:
         raise UsageError(f"--seconds {seconds:g}: give a time above 0 and of at most a minute")
     with Output(output) as out:
+        from modelstat.measure.calibrate import calibrate as measured
+        from modelstat.measure.session import check_device
+
+        check_device(device)
         out.stream.write(measured(device, budget=seconds))

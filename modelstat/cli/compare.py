@@ -6,7 +6,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Literal
 
 from modelstat.cli.drawings import Drawings
-from modelstat.cli.lists import batches, precisions, words
+from modelstat.cli.lists import batches, check_input, precisions, words
 from modelstat.cli.options import RUN, SHOW, WHAT, option
 from modelstat.cli.run import Mode, execution
 
@@ -65,22 +65,38 @@ def compare(
     from modelstat.api import compare as run
     from modelstat.cli.output import Output
     from modelstat.cli.progress import TraceProgress
-    from modelstat.cli.render import WIDE
+    from modelstat.cli.render import WIDE, refuse_shown
     from modelstat.errors import UsageError
     from modelstat.hardware.database import resolve
     from modelstat.predict.execution import Execution
     from modelstat.report.compare_saved import is_saved
     from modelstat.report.options import Options
+    from modelstat.report.table import WIDTH
+    from modelstat.report.width import width_of
+    from modelstat.sources import parse
 
     gpus = resolve(gpu or ())
     sizes, kinds = batches(batch or ()), precisions(precision or ())
+    check_input(input, sizes)
     saved = [is_saved(model) for model in models]
+    if len(models) < 2 and not any(saved):
+        given = f", not only {models[0]}" if models else ""
+        raise UsageError(f"modelstat compare needs two models{given}: `modelstat compare resnet18 resnet34 --gpu v100`")
     # A saved report brings GPUs of its own.
     timed = bool(gpus) or any(saved)
     running = execution(mode, host, None, cuda_graph=cuda_graph, channels_last=channels_last, timed=timed, runs=1)
     if models and all(saved) and (input is not None or eval or running != Execution()):
         raise UsageError("saved reports stay as they were written: leave out --input, --eval and what says how a model runs")
+    for model, there in zip(models, saved, strict=True):
+        if not there:
+            parse(model)
+    points = len(models) * len(sizes) * len(kinds) * max(1, len(gpus))
+    if by == "layer" and not any(saved) and points != 2:
+        raise UsageError(f"--by layer shows two models at one batch and precision on one GPU, not {points} rows: choose two")
     options = Options(tuple(words(columns or ())), sort=sort, top=top, wide=wide, relative=relative)
+    if format == "json":
+        others = {"--relative": relative}
+        refuse_shown("--format json is the whole comparison", options, others, way="leave it out, or choose --format csv")
     _check(options, by, timed=timed)
     drawings = Drawings(html, None, None, None, roofline=False)
     drawings.check(gpus=len(gpus), batches=1, precisions=1, form=format, crosscheck=False, output=output)
@@ -102,7 +118,7 @@ def compare(
                 cache=not no_cache,
                 progress=progress,
             )
-        found.write(format, out.stream, options, by=by, width=WIDE if wide and not out.stream.isatty() else None)
+        found.write(format, out.stream, options, by=by, width=width_of(out.stream, WIDE if wide else WIDTH))
         drawings.draw(found.analyses, out, ops=False, compare=len(found.analyses) == 2)
     return 0
 

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from typing import TYPE_CHECKING
 
 from modelstat.errors import UsageError
@@ -11,15 +11,19 @@ if TYPE_CHECKING:
     from modelstat.cli.output import Output
     from modelstat.cli.render import Format
     from modelstat.records import Trace
+    from modelstat.report.options import Options
 
 UNEXPLAINED = 1
 """Exit code where a counter differs and the table of explanations does not say why."""
 
 
-def check_format(form: Format) -> None:
-    """Raises UsageError for a format that a crosscheck does not have."""
+def check_report(form: Format, options: Options, others: Mapping[str, bool]) -> None:
+    """Raises UsageError for a format that a crosscheck does not have, and for options of the report that it replaces."""
+    from modelstat.cli.render import refuse_shown
+
     if form not in ("table", "json"):
         raise UsageError(f"--crosscheck has no {form}: choose --format table or json")
+    refuse_shown("--crosscheck replaces the report", options, others, way="leave one of them out")
 
 
 def second_opinion(

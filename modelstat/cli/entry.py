@@ -40,33 +40,31 @@ def main(arguments: Sequence[str] | None = None) -> int:
 
 
 def _run(arguments: list[str]) -> int:
-    from cyclopts import CycloptsError, UnknownOptionError
+    from cyclopts import CycloptsError
 
-    from modelstat.cli.app import COMMANDS, build_app
+    from modelstat.cli.app import COMMANDS, analyze, build_app
     from modelstat.errors import UsageError
 
     app = build_app()
     try:
         result = app(arguments or ["--help"], exit_on_error=False, print_error=False)
     except CycloptsError as error:
-        message = " ".join(str(error).split())
-        if arguments and arguments[0] in COMMANDS and isinstance(error, UnknownOptionError):
-            message += f" (`{arguments[0]}` is a command: a model of that name is written with its origin, `timm:{arguments[0]}`)"
-        else:
-            message += " (`modelstat --help` lists the options)"
-        raise UsageError(message) from error
+        from modelstat.cli.misread import misread
+
+        raise UsageError(misread(error, arguments, {"": analyze, **COMMANDS})) from error
     sys.stdout.flush()
     return result if isinstance(result, int) else 0
 
 
 def _meant_command(error: ModelstatError, arguments: list[str]) -> str:
     """The command that a misspelt one (``modelstat gpu``) was meant to be: what is no command is taken for a model."""
-    from difflib import get_close_matches
-
     from modelstat.cli.app import COMMANDS
+    from modelstat.cli.misread import EXAMPLES, meant_command
 
-    close = [command for argument in arguments for command in get_close_matches(argument, COMMANDS, n=1, cutoff=0.8)]
-    return f" (or was the command `modelstat {close[0]}` meant?)" if isinstance(error, UnknownModelError) and close else ""
+    meant = meant_command(arguments, COMMANDS) if isinstance(error, UnknownModelError) else None
+    if meant is None:
+        return ""
+    return f" (or was the command `modelstat {meant[0]}` meant?)" if meant else f" (a model is analyzed by its name alone: `{EXAMPLES['']}`)"
 
 
 def _fail(error: BaseException, message: str, exit_code: int, traceback: bool) -> int:

@@ -20,6 +20,8 @@ DTYPES: tuple[tuple[str, Unit], ...] = (
     ("float8_e4m3fn", "matmul"), ("int8", "matmul"), ("float32", "vector"), ("float64", "vector"),
 )  # fmt: skip
 """The (dtype, unit) pairs that one GPU's page shows."""
+WIDTH = 100
+"""Columns of what does not go to a terminal."""
 
 
 def gpus(
@@ -55,7 +57,9 @@ def gpus(
     else:
         from rich.console import Console
 
-        console = Console() if sys.stdout.isatty() else Console(width=100)
+        from modelstat.report.width import width_of
+
+        console = Console(width=width_of(sys.stdout, WIDTH))
         console.print(_card(chosen[0]) if single else _list(chosen))
 
 

@@ -1,8 +1,8 @@
-"""Options that take several values: repeated, or separated by commas."""
+"""Values of options that several commands have, checked before anything is traced; of many, repeated or separated by commas."""
 
 from __future__ import annotations
 
-from collections.abc import Iterable
+from collections.abc import Iterable, Sequence
 
 from modelstat.errors import UsageError
 
@@ -41,3 +41,33 @@ def precisions(values: Iterable[str]) -> list[str | None]:
         if text not in PRECISIONS:
             raise UsageError(f"--precision {text!r} is not a precision: choose from {', '.join(PRECISIONS)}")
     return list(given) or [None]
+
+
+def check_input(text: str | None, sizes: Sequence[int | None]) -> None:
+    """Raises InputError for an ``--input`` that cannot be read, and UsageError for one that takes none of the batch sizes."""
+    from modelstat.sources.inputs import parse_inputs
+
+    if text is not None:
+        plan = parse_inputs(text)
+        for size in sizes:
+            plan.check(size)
+
+
+def check_top(top: int | None) -> None:
+    """Raises UsageError for a ``--top`` that shows nothing."""
+    if top is not None and top < 1:
+        raise UsageError(f"--top {top} shows nothing: give at least 1")
+
+
+def seconds(option: str, text: str, default: str) -> float:
+    """The time (s) of an option; ``default`` is the unit of a bare number. Raises UsageError, which names the option.
+
+    >>> seconds("--latency", "20", "ms")
+    0.02
+    """
+    from modelstat.units import parse_seconds
+
+    try:
+        return parse_seconds(text, default=default)
+    except UsageError as error:
+        raise UsageError(f"{option} {error}") from error

@@ -5,7 +5,7 @@ from __future__ import annotations
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Literal
 
-from modelstat.cli.lists import batches, precisions
+from modelstat.cli.lists import batches, check_input, check_top, precisions
 from modelstat.cli.options import DRAW, RUN, SHOW, WHAT, option
 from modelstat.report.plot.theme import Theme
 
@@ -64,28 +64,35 @@ def measure(
     from modelstat.cli.drawings import Drawings
     from modelstat.cli.output import Output
     from modelstat.errors import UsageError
-    from modelstat.measure.measurement import measure as measured
-    from modelstat.measure.save import append
-    from modelstat.measure.session import check_device
+    from modelstat.measure.save import append, check
     from modelstat.predict.execution import Execution
-    from modelstat.report.overlay import render
     from modelstat.sources import parse
 
-    check_device(device)
     sizes, names = batches([batch] if batch else ()), precisions([precision] if precision else ())
     if len(sizes) > 1 or len(names) > 1:
         raise UsageError("one run is of one batch and one precision: give one of each")
+    check_top(top)
+    check_input(input, sizes)
     if not 0 < seconds <= 3600:
         raise UsageError(f"--seconds {seconds:g}: give a time above 0 and of at most an hour")
     drawings = Drawings(html, plot, None, plot_theme, roofline=roofline)
     drawings.check(gpus=1, batches=1, precisions=1, form=format, crosscheck=False, output=output)
     board = _board(device, gpu)
+    if save is not None:
+        check(save)
+    source = parse(model)
+    # Torch is imported from here on.
+    from modelstat.measure.measurement import measure as measured
+    from modelstat.measure.session import check_device
+    from modelstat.report.overlay import render
+
+    check_device(device)
     execution = Execution(channels_last=channels_last)
     with Output(output) as out, drawings:
         trace = trace_spec(model, input, sizes[0], names[0], channels_last=channels_last, cache=not no_cache)
         analysis = Analysis.from_trace(trace, [board], execution=execution)
         analysis.require_peak()
-        built = parse(model).build(input, sizes[0], weights=True)
+        built = source.build(input, sizes[0], weights=True)
         found = measured(built.model, built.args, built.kwargs, analysis, device, channels_last=channels_last, budget=seconds)
         render(found.overlay, format, out.stream, top=top, measurement=found)
         drawings.draw([analysis], out, overlay=found.overlay, measurement=found)
@@ -110,7 +117,9 @@ def _board(device: str, gpu: str | None) -> Gpu:
             "measures it, --gpu my-machine.toml takes that"
         )
     from modelstat.measure.local import local_gpu
+    from modelstat.measure.session import check_device
 
+    check_device(device)
     return local_gpu().gpu
 
 

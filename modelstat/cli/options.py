@@ -3,8 +3,10 @@
 from __future__ import annotations
 
 import inspect
+from collections.abc import Sequence
+from typing import Any
 
-from cyclopts import Group, Parameter
+from cyclopts import CoercionError, Group, Parameter, Token, convert
 
 WHAT = Group("What to analyze", sort_key=1)
 LANGUAGE = Group("Language models", sort_key=2)
@@ -20,3 +22,11 @@ def option(group: Group, placeholder: str | None = None) -> Parameter:
     if placeholder is None or not _HAS_METAVAR:
         return Parameter(group=group)
     return Parameter(group=group, metavar=placeholder)
+
+
+def whole(kind: type, tokens: Sequence[Token]) -> Any:
+    """The value of an argument. Raises CoercionError for 2.5 where a whole number is asked for, which would become 2."""
+    for token in tokens:
+        if kind is int and not token.value.removeprefix("-").isdecimal():
+            raise CoercionError(token=token, target_type=kind)
+    return convert(kind, tokens)

@@ -5,7 +5,7 @@ from __future__ import annotations
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Literal
 
-from modelstat.cli.lists import batches, precisions
+from modelstat.cli.lists import batches, check_input, check_top, precisions
 from modelstat.cli.options import DRAW, RUN, SHOW, WHAT, option
 from modelstat.cli.run import Mode
 from modelstat.report.plot.theme import Theme
@@ -81,8 +81,8 @@ def overlay(
     sizes, names = batches([batch] if batch else ()), precisions([precision] if precision else ())
     if len(sizes) > 1 or len(names) > 1:
         raise UsageError("a profile is of one batch and one precision: give one of each")
-    if top is not None and top < 1:
-        raise UsageError(f"--top {top} shows nothing: give at least 1")
+    check_top(top)
+    check_input(input, sizes)
     execution = parse_execution(mode, channels_last=channels_last)
     drawings = Drawings(html, plot, None, plot_theme, roofline=roofline)
     drawings.check(gpus=1, batches=1, precisions=1, form=format, crosscheck=False, output=output)

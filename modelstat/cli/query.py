@@ -33,6 +33,8 @@ def _table(answer: Query) -> None:
     from rich.table import Table
     from rich.text import Text
 
+    from modelstat.report.width import width_of
+
     table = Table(box=None, pad_edge=False, header_style="bold")
     rows = list(answer.rows())
     for index, name in enumerate(answer.columns):
@@ -40,8 +42,7 @@ def _table(answer: Query) -> None:
         table.add_column(Text(name), justify="right" if number else "left", overflow="fold")
     for row in rows:
         table.add_row(*(Text(_shown(value)) for value in row))
-    console = Console() if sys.stdout.isatty() else Console(width=200)
-    console.print(table)
+    Console(width=width_of(sys.stdout, 200)).print(table)
 
 
 def _csv(answer: Query) -> None:

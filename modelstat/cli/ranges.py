@@ -52,8 +52,9 @@ def write(
 
     from modelstat.deploy.crossings import crossings
     from modelstat.report.crossings import text
+    from modelstat.report.table import page_width
 
-    console = Console(file=out.stream, highlight=False, width=None if out.stream.isatty() else 100)
+    console = Console(file=out.stream, highlight=False, width=page_width(out.stream))
     for precision, each in found:
         for gpu in gpus:
             console.print()

@@ -35,8 +35,29 @@ def check(options: Options, form: Format, *, timed: bool, several: bool, duratio
         columns.choose(options.columns, options.level, timed=timed, wide=options.wide)
         if options.sort:
             columns.column(options.sort, options.level, timed=timed)
+    if options.level == "op" and options.depth is not None:
+        raise UsageError("--depth is about the tree of modules: leave it out with --level op")
+    if form == "json":
+        refuse_shown("--format json is the whole report", options, {}, way="leave it out, or choose --format csv")
     if duration and form != "torchstat":
         raise UsageError("--duration fills a column of torchstat's table: add --format torchstat")
+
+
+def check_torchstat(options: Options, others: Mapping[str, bool]) -> None:
+    """Raises UsageError for options that torchstat's table has no use for: what it shows is fixed, and it knows no GPU."""
+    others = {"--level op": options.level == "op", **others}
+    refuse_shown("--format torchstat is torchstat's own table", options, others, way="leave it out, or choose another format")
+
+
+def refuse_shown(about: str, options: Options, others: Mapping[str, bool], *, way: str) -> None:
+    """Raises UsageError for options that choose rows or columns, and for the first of the ``others`` that was given."""
+    given = {
+        "--depth": options.depth is not None, "--columns": bool(options.columns), "--sort": options.sort is not None,
+        "--top": options.top is not None, "--filter": options.filter is not None, "--wide": options.wide, **others,
+    }  # fmt: skip
+    option = next((name for name, here in given.items() if here), None)
+    if option:
+        raise UsageError(f"{about}, in which {option} changes nothing: {way}")
 
 
 def write(analyses: Sequence[Analysis], form: Format, options: Options, out: Output, durations: Sequence[Durations]) -> None:
@@ -59,8 +80,9 @@ def write(analyses: Sequence[Analysis], form: Format, options: Options, out: Out
 
 def _table(documents: Sequence[Document], options: Options, out: Output) -> None:
     from modelstat.report import table
+    from modelstat.report.width import width_of
 
-    table.render(documents, out.stream, options, width=WIDE if options.wide and not out.stream.isatty() else None)
+    table.render(documents, out.stream, options, width=width_of(out.stream, WIDE if options.wide else table.WIDTH))
 
 
 def _torchstat(analyses: Sequence[Analysis], durations: Sequence[Durations], out: Output) -> None:

@@ -76,15 +76,17 @@ def size(
         output: Write to a file, whole or not at all.
     """
     from modelstat.cli.demand import check_one_pass, check_serving
-    from modelstat.cli.lists import precisions
+    from modelstat.cli.lists import check_input, check_top, precisions, seconds
     from modelstat.cli.output import Output
     from modelstat.cli.progress import TraceProgress
     from modelstat.errors import UsageError
-    from modelstat.units import parse_seconds
+    from modelstat.report.width import width_of
 
-    (wanted,) = precisions([precision] if precision else ())
-    if top is not None and top < 1:
-        raise UsageError(f"--top {top}: give a whole number of at least 1")
+    wanted, *others = precisions([precision] if precision else ())
+    if others:
+        raise UsageError(f"--precision {precision}: a size is of one precision, give one")
+    check_top(top)
+    check_input(input, [1])
     if phase is None:
         rate, limit = check_one_pass({
             "--prompt": prompt, "--generate": generate, "--tokens": tokens, "--ttft": ttft, "--tpot": tpot, "--kv-cache": kv_cache,
@@ -92,13 +94,13 @@ def size(
     else:
         check_serving({"--latency": latency, "--input": input, "--channels-last": channels_last})
     with Output(output) as out, TraceProgress(f"tracing {model}") as progress:
-        width = None if out.stream.isatty() else WIDTH
+        width = width_of(out.stream, WIDTH)
         if phase is None:
             from modelstat.deploy.size import size as size_passes
             from modelstat.report.sizing import render
 
             found = size_passes(
-                model, rate, parse_seconds(limit, default="ms"), input, gpu=gpu or "all", prices=prices, precision=wanted, weights=weights,
+                model, rate, seconds("--latency", limit, "ms"), input, gpu=gpu or "all", prices=prices, precision=wanted, weights=weights,
                 activations=activations, group=group, plan=plan, mode=mode, host=host, channels_last=channels_last, cuda_graph=cuda_graph,
                 cache=not no_cache, progress=progress,
             )  # fmt: skip
@@ -107,7 +109,7 @@ def size(
         from modelstat.deploy.size_serving import size_serving
         from modelstat.report.serving_sizing import render as render_serving
 
-        first, each = (None if text is None else parse_seconds(text, default="ms") for text in (ttft, tpot))
+        first, each = (None if text is None else seconds(name, text, "ms") for name, text in (("--ttft", ttft), ("--tpot", tpot)))
         served = size_serving(
             model, qps=qps, tokens=tokens, ttft=first, tpot=each, prompt=prompt, generate=generate, kv_cache=kv_cache, gpu=gpu or "all",
             prices=prices, precision=wanted, weights=weights, activations=activations, group=group, plan=plan, mode=mode, host=host,

@@ -8,7 +8,7 @@ from typing import Annotated, Literal
 from cyclopts import Group
 
 from modelstat.cli.drawings import Drawings
-from modelstat.cli.lists import batches, precisions, words
+from modelstat.cli.lists import batches, check_input, precisions, words
 from modelstat.cli.options import RUN, SHOW, WHAT, option
 from modelstat.cli.run import Mode, execution
 
@@ -81,12 +81,16 @@ def swap(
     wanted = plans(rules, selection)
     if not wanted and not best:
         raise UsageError("modelstat swap needs a rule, such as conv=ghost, or --best to try them all")
-    runs = [(each, size) for each in precisions(precision or ()) for size in batches(batch or ())]
+    sizes = batches(batch or ())
+    check_input(input, sizes)
+    runs = [(each, size) for each in precisions(precision or ()) for size in sizes]
     running = execution(mode, host, None, cuda_graph=cuda_graph, channels_last=channels_last, timed=bool(gpus), runs=len(runs))
     if best and (len(gpus) != 1 or len(runs) != 1):
         raise UsageError("--best ranks by the time of one model: give one --gpu, one --batch and one --precision")
     if best and selection.where:
         raise UsageError("--best tries each stage: leave --where out")
+    if wide and (format != "table" or best):
+        raise UsageError(f"--wide is for the table of layers, not for {'--best' if best else f'--format {format}'}: leave one of them out")
     drawings = Drawings(html, None, None, None, roofline=False)
     drawings.check(gpus=len(gpus), batches=1, precisions=1, form=format, crosscheck=False, output=output)
     if html is not None and (best or len(runs) != 1):

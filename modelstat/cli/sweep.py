@@ -65,15 +65,25 @@ def sweep(
     from rich.console import Console
 
     from modelstat.api import sweep as run
-    from modelstat.cli.lists import batches, precisions
+    from modelstat.cli.lists import batches, check_input, precisions, seconds
+    from modelstat.errors import UsageError
+    from modelstat.report.width import width_of
+    from modelstat.sweeping.cluster import check_address
     from modelstat.sweeping.summary import summary
-    from modelstat.units import parse_bytes, parse_seconds
+    from modelstat.units import parse_bytes
 
     execution(mode, host, None, cuda_graph=cuda_graph, channels_last=channels_last, timed=bool(gpu), runs=1)
+    if output.suffix.lower() not in (".parquet", ".pq"):
+        raise UsageError(f"--output {output}: a sweep writes Parquet, give it a name such as {output.with_suffix('.parquet')}")
+    if scheduler is not None:
+        check_address(scheduler)
+    sizes = batches(batch or ())
+    for each in input or ():
+        check_input(each, sizes)
     swept = run(
         [*specs, *_listed(from_)],
         inputs=input,
-        batch=batches(batch or ()),
+        batch=sizes,
         precision=precisions(precision or ()),
         gpu=gpu,
         mode=mode,
@@ -86,7 +96,7 @@ def sweep(
         layers=layers,
         resume=resume,
         overwrite=overwrite,
-        timeout=parse_seconds(timeout, default="s") or None,
+        timeout=seconds("--timeout", timeout, "s") or None,
         memory=None if memory is None else parse_bytes(memory, default="B"),
         cache=not no_cache,
         progress=True,
@@ -97,7 +107,7 @@ def sweep(
         finished = f"{swept.tally.total()} of {swept.grid.points} rows are in {output}"
         print(f"modelstat: {finished}: the same command with --resume goes on", file=sys.stderr)
         raise
-    console = Console() if sys.stdout.isatty() else Console(width=120)
+    console = Console(width=width_of(sys.stdout, 120))
     for part in summary(swept):
         console.print(part)
     return int(swept.tally.total() > swept.tally["ok"])

@@ -16,6 +16,8 @@ VENDOR_WORDS = (
 
 _OTHER = re.compile("[^a-z0-9]")
 _GENERATION_WORDS = ("ada", "pro", "blackwell", "workstation", "edition")
+NEAR = 0.7
+"""How alike a name is to one that was meant: twice the characters that both have in order, over those of both."""
 _BOARD = r"-(pcie|sxm\d?|nvl|(4|6|8|10|12|16|24|32|40|48|64|80|96|141|144)(gb)?|laptop|d(-v2)?|max-?q|server)$"
 
 
@@ -69,7 +71,9 @@ def lookup(text: str, gpus: Iterable[Gpu]) -> Gpu:
         raise UnknownGpuError(f"GPU {text!r} is ambiguous: it may be {', '.join(found)}; use one of these")
     for gpu in found.values():
         return gpu
-    raise UnknownGpuError(f"no GPU is called {text!r}; the nearest are {', '.join(nearest(text, rows))}; `modelstat gpus` lists all")
+    near = nearest(text, rows)
+    told = f"; the nearest {'is' if len(near) == 1 else 'are'} {', '.join(near)}" if near else ""
+    raise UnknownGpuError(f"no GPU is called {text!r}{told}; `modelstat gpus` lists all, and NAME,clock=... or cores=... defines one")
 
 
 def _without_generation(name: str) -> str:
@@ -87,7 +91,7 @@ def _titles(gpu: Gpu) -> tuple[str, ...]:
 
 
 def nearest(text: str, gpus: Iterable[Gpu], limit: int = 5) -> tuple[str, ...]:
-    """Keys whose names resemble the text most, the best first."""
+    """Keys whose names resemble the text, the best first: those that contain it, and those with most of its characters in order."""
     from difflib import SequenceMatcher
 
     wanted = bare(text)
@@ -95,7 +99,8 @@ def nearest(text: str, gpus: Iterable[Gpu], limit: int = 5) -> tuple[str, ...]:
     for gpu in gpus:
         names = {bare(name) for name in (*_identifiers(gpu), *_titles(gpu))}
         scores[gpu.key] = max(SequenceMatcher(None, wanted, name).ratio() + (0.5 if wanted in name else 0) for name in names)
-    return tuple(sorted(scores, key=lambda key: -scores[key])[:limit])
+    near = [key for key, score in scores.items() if score >= NEAR]
+    return tuple(sorted(near, key=lambda key: -scores[key])[:limit])
 
 
 def family(key: str) -> str:

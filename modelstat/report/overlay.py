@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import shutil
 from collections.abc import Sequence
 from typing import TYPE_CHECKING, Any, TextIO
 
@@ -229,9 +228,9 @@ def render(overlay: Overlay, form: str, file: TextIO, *, top: int | None = None,
         return
     from rich.console import Console
 
-    from modelstat.report.table import WIDTH, fitted, lines_text, rows_table
+    from modelstat.report.table import fitted, lines_text, page_width, rows_table
 
-    width = shutil.get_terminal_size((WIDTH, 24)).columns if file.isatty() else WIDTH
+    width = page_width(file)
     table = rows_table(fitted(rows, width), width)
     console = Console(file=file, width=max(width, table.width or 0), highlight=False)
     head = [("Model", printable(overlay.model)), ("GPU", overlay.gpu), ("Measured", f"{printable(overlay.file)} ({overlay.format})")]

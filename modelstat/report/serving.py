@@ -9,6 +9,7 @@ import msgspec
 
 from modelstat import units
 from modelstat.report.grid import Column, Grid, Row, printable
+from modelstat.report.width import width_of
 
 if TYPE_CHECKING:
     from rich.console import RenderableType
@@ -30,6 +31,8 @@ COLUMNS = (
     Column("largest", "largest_batch", "largest batch", "integer"),
 )
 
+WIDTH = 100
+"""Columns of what does not go to a terminal."""
 EXACT = 100_000
 """A batch of this and more is rounded in the table."""
 
@@ -101,7 +104,7 @@ def _ms(span: Span | None, name: str = "predicted_seconds") -> float | None:
 def _write_table(found: Sequence[Serving], file: TextIO, width: int | None) -> None:
     from rich.console import Console
 
-    console = Console(file=file, width=width, highlight=False, soft_wrap=False)
+    console = Console(file=file, width=width or width_of(file, WIDTH), highlight=False, soft_wrap=False)
     for index, each in enumerate(found):
         if index:
             console.print()

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import shutil
 import textwrap
 from collections.abc import Sequence
 from typing import TYPE_CHECKING, TextIO
@@ -13,6 +12,7 @@ from modelstat.report.grid import Column, Grid, Row, compact, formatted, printab
 from modelstat.report.layers import layer_grid
 from modelstat.report.options import DEFAULT, Options
 from modelstat.report.summary import Line, findings, header, remarks, training
+from modelstat.report.width import width_of
 
 if TYPE_CHECKING:
     from rich.console import OverflowMethod
@@ -31,7 +31,7 @@ NARROWEST = 16
 def render(documents: Sequence[Document], file: TextIO, options: Options = DEFAULT, *, width: int | None = None) -> None:
     """Write the report of one document, or the comparison of several, to ``file``.
 
-    ``width`` defaults to the terminal's, or to 100 where ``file`` is none; colours appear on a terminal only. Raises UsageError as
+    ``width`` defaults to :func:`page_width`; colours appear on a terminal only. Raises UsageError as
     :func:`layer_grid` does.
     """
     width = page_width(file) if width is None else width
@@ -39,8 +39,8 @@ def render(documents: Sequence[Document], file: TextIO, options: Options = DEFAU
 
 
 def page_width(file: TextIO) -> int:
-    """Columns of a report: the terminal's, or 100 where ``file`` is none."""
-    return shutil.get_terminal_size((WIDTH, 24)).columns if file.isatty() else WIDTH
+    """Columns of a report: those of COLUMNS or of the terminal, or 100 where ``file`` is none."""
+    return width_of(file, WIDTH)
 
 
 def show(parts: tuple[Text, Table, Text], file: TextIO, width: int) -> None:

@@ -135,14 +135,12 @@ def write(ranking: Ranking, form: str, file: TextIO) -> None:
 
 
 def _write_table(ranking: Ranking, file: TextIO) -> None:
-    import shutil
-
     from rich.console import Console
 
     from modelstat import units
-    from modelstat.report.table import lines_text, rows_table
+    from modelstat.report.table import lines_text, page_width, rows_table
 
-    width = shutil.get_terminal_size((100, 24)).columns if file.isatty() else 100
+    width = page_width(file)
     now = "unknown" if ranking.predicted_ms is None else units.seconds(ranking.predicted_ms / 1e3)
     batch = "batch as given" if ranking.batch is None else f"batch {ranking.batch}"
     head: list[Line] = [

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import csv
-import shutil
 from collections.abc import Callable, Sequence
 from typing import Any, TextIO
 
@@ -30,8 +29,9 @@ def write_table(verdict: Verdict, file: TextIO, *, wide: bool = False) -> None:
     from rich.console import Console
 
     from modelstat.report.table import lines_text, rows_table
+    from modelstat.report.width import width_of
 
-    width = shutil.get_terminal_size((WIDTH, 24)).columns if file.isatty() else WIDTH
+    width = width_of(file, WIDTH)
     grids = [totals_grid(verdict, run) for run in verdict.runs]
     layers = layers_grid(verdict, verdict.runs[0], wide=wide)
     layers = layers if wide else _fitted(layers, width)

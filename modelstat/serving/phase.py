@@ -22,6 +22,8 @@ class Phase(msgspec.Struct, frozen=True):
 
     kind: Kind
     tokens: int
+    request: tuple[int, int] | None = None
+    """Tokens of the prompt and of the answer that the pass is one of, None where it was asked for by itself."""
 
     @property
     def new(self) -> int:
@@ -35,7 +37,9 @@ class Phase(msgspec.Struct, frozen=True):
 
     @property
     def option(self) -> str:
-        """The option that gives the number: ``--prompt 2048``."""
+        """The options that give the number: ``--prompt 2048``."""
+        if self.request is not None:
+            return "--prompt {} and --generate {}".format(*self.request)
         return f"--{'prompt' if self.kind == 'prefill' else 'context'} {self.tokens}"
 
     def __str__(self) -> str:
@@ -47,9 +51,9 @@ def prefill(prompt: int | None = None) -> Phase:
     return Phase("prefill", checked("--prompt", PROMPT if prompt is None else prompt))
 
 
-def decode(context: int | None = None) -> Phase:
+def decode(context: int | None = None, *, request: tuple[int, int] | None = None) -> Phase:
     """Writing one token against a cache. Raises InputError for an empty one: reading the first token is a prefill."""
-    return Phase("decode", checked("--context", CONTEXT if context is None else context))
+    return Phase("decode", checked("--context", CONTEXT if context is None else context), request)
 
 
 def checked(option: str, tokens: int) -> int:

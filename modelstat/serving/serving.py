@@ -98,7 +98,8 @@ def phases(prompt: int | None, generate: int | None) -> Phases:
     reading, written = prefill(prompt), checked("--generate", GENERATE if generate is None else generate)
     if written == 1:
         return Phases(reading, None, None)
-    return Phases(reading, decode(reading.tokens), decode(reading.tokens + written - 2))
+    request = (reading.tokens, written)
+    return Phases(reading, decode(reading.tokens, request=request), decode(reading.tokens + written - 2, request=request))
 
 
 def traces(tracer: Tracer, batch: int, prompt: int | None, generate: int | None, kv_cache: Format | None = None) -> Traces:

@@ -23,6 +23,7 @@ class DiffusersSource(Library):
 
     package: ClassVar[str] = "diffusers"
     origin: ClassVar[str] = "diffusers"
+    examples: ClassVar[tuple[str, ...]] = ("UNet2DConditionModel", "SD3Transformer2DModel")
     extra: ClassVar[str] = "hf"
     pretrained: ClassVar[frozenset[str]] = frozenset()
 

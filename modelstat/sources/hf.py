@@ -35,6 +35,7 @@ class HfSource(Library):
 
     package: ClassVar[str] = "transformers"
     origin: ClassVar[str] = "hf"
+    examples: ClassVar[tuple[str, ...]] = ("bert", "gpt2", "llama", "vit")
     extra: ClassVar[str] = "hf"
     pretrained: ClassVar[frozenset[str]] = frozenset({"use_pretrained_backbone"})
 
@@ -159,8 +160,11 @@ class HfSource(Library):
 
         import transformers
 
+        # The name of a checkpoint starts with its architecture: bert-base-uncased, gpt2-medium.
+        family = max((known for known in cls.names() if name.lower().startswith(known)), key=len, default=None)
         classes = [word for word in dir(transformers) if word[:1].isupper() and ("Model" in word or "For" in word)]
-        return [*get_close_matches(name.lower(), cls.names(), n=3), *get_close_matches(name, classes, n=2)][:3]
+        close = [*get_close_matches(name.lower(), cls.names(), n=3), *get_close_matches(name, classes, n=2)]
+        return list(dict.fromkeys([*([family] if family else []), *close]))[:3]
 
     def fitting(self, named: Named) -> tuple[Named, tuple[str, ...]]:
         """The configuration with as many layers as fit this machine's memory, halved until they do."""

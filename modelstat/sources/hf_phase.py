@@ -75,8 +75,12 @@ class PhaseSource(Source):
         limit = positions(config)
         wanted = self.phase.past + self.phase.new
         if limit is not None and wanted > limit:
+            beyond = f"beyond the {limit} positions of {self.spec}: give fewer tokens"
+            if self.phase.request is not None:
+                # The last token of an answer is written, never read.
+                raise InputError(f"{self.phase.option} are {beyond}, at most {limit + 1} together")
             one_more = " and one more" if self.phase.past else ""
-            raise InputError(f"{self.phase.option}{one_more} is beyond the {limit} positions of {self.spec}: give fewer tokens")
+            raise InputError(f"{self.phase.option}{one_more} is {beyond}")
 
     def _call(self, named: Named, cache: Any, batch: int) -> tuple[dict[str, Any], tuple[str, ...]]:
         """Arguments of the forward, and what the reader must know about them."""

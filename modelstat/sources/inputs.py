@@ -66,6 +66,13 @@ class InputPlan:
     def __str__(self) -> str:
         return ",".join(map(str, self.tensors))
 
+    def check(self, batch: int | None) -> None:
+        """Raises UsageError for a batch that has nothing to be prepended to, InputError for one below 1."""
+        if batch is not None and all(plan.literal for plan in self.tensors):
+            raise UsageError(f"--batch {batch} has no effect on --input {self}: its shapes are literal (`=`), leave one of the two out")
+        if batch is not None and batch < 1:
+            raise InputError(f"--batch {batch}: a batch is at least 1")
+
     def build(self, batch: int | None = None, dtype: torch.dtype | None = None) -> tuple[tuple[Any, ...], dict[str, Any], int | None]:
         """Positional and named tensors on the meta device, and the batch that was prepended (default 1, None if all are literal).
 
@@ -74,14 +81,8 @@ class InputPlan:
         """
         import torch
 
-        if all(plan.literal for plan in self.tensors):
-            if batch is not None:
-                raise UsageError(f"--batch {batch} has no effect on --input {self}: its shapes are literal (`=`), leave one of the two out")
-            used = None
-        else:
-            used = 1 if batch is None else batch
-            if used < 1:
-                raise InputError(f"--batch {batch}: a batch is at least 1")
+        self.check(batch)
+        used = None if all(plan.literal for plan in self.tensors) else 1 if batch is None else batch
         args: list[Any] = []
         kwargs: dict[str, Any] = {}
         for plan in self.tensors:

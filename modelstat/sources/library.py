@@ -23,6 +23,8 @@ class Library(Source):
     origin: ClassVar[str]
     """The prefix of its specs."""
     extra: ClassVar[str] = "zoo"
+    examples: ClassVar[tuple[str, ...]]
+    """Some of its models, for who names one that is not there."""
     pretrained: ClassVar[frozenset[str]]
     """Arguments that ask for trained weights."""
 
@@ -96,9 +98,14 @@ def unknown_model(spec: str, name: str, sources: list[type[Library]]) -> Unknown
     parts = [f"{spec!r} is not a model of {searched}"]
     if near:
         parts.append(f"the nearest are {', '.join(near)}")
+    elif len(missing) < len(sources):
+        known = [f"{source.origin}:{example}" for source in sources if source not in missing for example in source.examples]
+        parts.append(f"there are {', '.join(known)} and more")
     if missing:
         names, extras = " and ".join(source.package for source in missing), ",".join(dict.fromkeys(source.extra for source in missing))
         parts.append(f"{names} could not be searched (install the extra with `pip install -e '.[{extras}]'`)")
+    if len(sources) > 1:
+        parts.append("those of transformers and diffusers have their origin before the name, as in hf:bert")
     parts.append("a model of your own is named by its file, as in `modelstat path/file.py:build`")
     return UnknownModelError("; ".join(parts))
 

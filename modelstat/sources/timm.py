@@ -16,6 +16,7 @@ class TimmSource(ZooSource):
 
     package: ClassVar[str] = "timm"
     origin: ClassVar[str] = "timm"
+    examples: ClassVar[tuple[str, ...]] = ("vit_base_patch16_224", "convnext_tiny")
     pretrained: ClassVar[frozenset[str]] = frozenset({"pretrained", "checkpoint_path", "pretrained_cfg", "pretrained_cfg_overlay"})
 
     @classmethod

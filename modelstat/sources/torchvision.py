@@ -33,6 +33,7 @@ class TorchvisionSource(ZooSource):
 
     package: ClassVar[str] = "torchvision"
     origin: ClassVar[str] = "torchvision"
+    examples: ClassVar[tuple[str, ...]] = ("resnet50", "mobilenet_v3_large")
     pretrained: ClassVar[frozenset[str]] = frozenset({"weights", "weights_backbone", "pretrained", "pretrained_backbone"})
 
     @classmethod

@@ -6,6 +6,7 @@ import asyncio
 import contextlib
 import logging
 import os
+import re
 from collections.abc import Iterator
 from typing import TYPE_CHECKING
 
@@ -36,12 +37,21 @@ def require_distributed() -> None:
         raise MissingExtraError("dask[distributed]", "sweep", "a sweep") from error
 
 
+def check_address(scheduler: str) -> None:
+    """Raises UsageError for what is no address of a scheduler: Dask would take a minute to say so."""
+    protocol, there, _ = scheduler.partition("://")
+    if (not there or protocol in ("tcp", "tls", "ws", "wss")) and not re.search(r".:\d{1,5}/?$", scheduler):
+        raise UsageError(f"--scheduler {scheduler!r} is no address of a Dask scheduler: write it like tcp://10.0.0.5:8786")
+
+
 @contextlib.contextmanager
 def connected(scheduler: str | None = None, workers: int | None = None) -> Iterator[Client]:
     """A client of the cluster at an address, or of one that is started here: processes of one thread, sharing the machine's memory.
 
     ``workers`` is the size of the latter, by default one per core. Raises ClusterError if there is no cluster, UsageError for both.
     """
+    if scheduler is not None:
+        check_address(scheduler)
     require_distributed()
     import dask
     from dask.system import CPU_COUNT

@@ -48,7 +48,7 @@ BAD = [
     (["{small}:Net"], "--input"),
     (["{small}:with_inputs", "--batch", "4"], "--batch"),
     (["gpus", "v1000"], "v1000.*v100"),
-    (["gpus", "--input", "3x224x224"], "gpus.*is a command"),
+    (["gpus", "--input", "3x224x224"], "modelstat gpus has no option --input: `modelstat MODEL`.* have it"),
     (["cache", "empty"], "empty"),
     (["gpu"], "gpu.*`modelstat gpus` meant"),
 ]

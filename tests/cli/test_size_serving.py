@@ -101,7 +101,7 @@ def test_a_row_says_what_limits_it(run: Run) -> None:
         (("--qps", "5", "--tpot", "0ms"), "--tpot 0: give a time above 0"),
         (("--qps", "5", "--generate", "1"), "answers of at least 2 tokens"),
         (("--qps", "5", "--prompt", "0"), "--prompt 0: give a number of tokens"),
-        (("--qps", "5", "--prompt", "500"), "beyond the 512 positions"),
+        (("--qps", "5", "--prompt", "500"), "--prompt 500 and --generate 256 are beyond the 512 positions"),
         (("--qps", "5", "--kv-cache", "fp4"), "choose from fp8, int8"),
         (("--qps", "5", "--gpu", "t5"), "t5"),
         (("--qps", "5", "--prices", "absent.toml"), "--prices absent.toml cannot be read"),

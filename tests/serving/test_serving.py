@@ -123,7 +123,7 @@ def test_a_lone_gpu_without_the_peak_is_an_error_and_one_of_several_is_a_row() -
 
 @pytest.mark.parametrize(
     ("batch", "prompt", "generate", "message"),
-    [(0, 8, 8, "--batch 0"), (1, 0, 8, "--prompt 0"), (1, 8, 0, "--generate 0"), (1, 500, 14, "--context 512 and one more is beyond")],
+    [(0, 8, 8, "--batch 0"), (1, 0, 8, "--prompt 0"), (1, 8, 0, "--generate 0"), (1, 500, 14, "--prompt 500 and --generate 14 are beyond")],
 )
 def test_numbers_that_cannot_be(batch: int, prompt: int, generate: int, message: str) -> None:
     with pytest.raises(InputError, match=message):

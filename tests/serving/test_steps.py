@@ -69,7 +69,7 @@ def test_larger_batches_need_no_walk_of_their_own() -> None:
         steps.step(batch)
     # 40 positions before the first token that is written, 40 + 24 - 2 before the last
     assert sorted(walks.done, key=str) == sorted(
-        [(prefill(40), 1), *((decode(past), batch) for past in (40, 62) for batch in (1, 2, 3))], key=str
+        [(prefill(40), 1), *((decode(past, request=(40, 24)), batch) for past in (40, 62) for batch in (1, 2, 3))], key=str
     )
 
 

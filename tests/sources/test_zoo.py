@@ -162,7 +162,7 @@ def test_weights_are_real_and_seeded_on_request() -> None:
             r"'timm:resnet50.nothing' is not a model of timm; the nearest are timm:resnet50\.\w+, timm:resnet50\.\w+, timm:",
         ),
         ("timm:resnet5O.a1_in1k", r"the nearest are timm:resnet50, "),
-        ("qqqqqqqq", r"'qqqqqqqq' is not a model of torchvision or timm; a model of your own"),
+        ("qqqqqqqq", r"'qqqqqqqq' is not a model of torchvision or timm; there are torchvision:resnet50, .*; a model of your own"),
     ],
 )
 def test_an_unknown_name_lists_the_nearest(spec: str, message: str) -> None:

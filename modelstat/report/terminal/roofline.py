@@ -15,6 +15,7 @@ from modelstat.report.chart.window import Window, window
 from modelstat.report.grid import printable
 from modelstat.report.table import STYLES
 from modelstat.report.terminal.canvas import Canvas
+from modelstat.report.width import columns
 
 if TYPE_CHECKING:
     from rich.table import Table
@@ -44,11 +45,11 @@ class Mark(msgspec.Struct, frozen=True):
 def draw(views: Sequence[View], file: TextIO, *, width: int | None = None, ops: bool = False) -> None:
     """Write the chart: the layers (or the ``ops``) of one view, the whole models of several; of a view with measurements those.
 
-    At least 60 columns, by default 80.
+    At least 60 columns, by default those of COLUMNS, or 80.
     """
     from rich.console import Console
 
-    width = max(60, width or WIDTH)
+    width = max(60, width or columns() or WIDTH)
     console = Console(file=file, width=width, highlight=False)
     if views[0].measured is not None:
         from modelstat.report.terminal.measured import display as shown
