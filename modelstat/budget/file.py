@@ -40,7 +40,8 @@ def find_file(folder: Path) -> Path:
         return own
     if project.is_file() and _File(project).table is not None:
         return project
-    raise BudgetError(f"no budgets here: write [[budget]] tables into {own}, or [[tool.modelstat.budget]] into {project}, such as {EXAMPLE}")
+    places = f"[[budget]] tables into {own}, or [[tool.modelstat.budget]] into {project}"
+    raise BudgetError(f"no budgets here: write {places}, such as {EXAMPLE}")
 
 
 def read_budgets(path: Path) -> tuple[Budget, ...]:

@@ -80,8 +80,8 @@ def compare(
     check_input(input, sizes)
     saved = [is_saved(model) for model in models]
     if len(models) < 2 and not any(saved):
-        given = f", not only {models[0]}" if models else ""
-        raise UsageError(f"modelstat compare needs two models{given}: `modelstat compare resnet18 resnet34 --gpu v100`")
+        given = models[0] if models else "nothing"
+        raise UsageError(f"{given} alone is no comparison: give two models or more, as in `modelstat compare resnet18 resnet34 --gpu v100`")
     # A saved report brings GPUs of its own.
     timed = bool(gpus) or any(saved)
     running = execution(mode, host, None, cuda_graph=cuda_graph, channels_last=channels_last, timed=timed, runs=1)

@@ -64,7 +64,9 @@ def _meant_command(error: ModelstatError, arguments: list[str]) -> str:
     meant = meant_command(arguments, COMMANDS) if isinstance(error, UnknownModelError) else None
     if meant is None:
         return ""
-    return f" (or was the command `modelstat {meant[0]}` meant?)" if meant else f" (a model is analyzed by its name alone: `{EXAMPLES['']}`)"
+    if not meant:
+        return f" (a model is analyzed by its name alone: `{EXAMPLES['']}`)"
+    return f" (or was the command `modelstat {meant[0]}` meant?)"
 
 
 def _fail(error: BaseException, message: str, exit_code: int, traceback: bool) -> int:

@@ -164,7 +164,7 @@ class HfSource(Library):
         family = max((known for known in cls.names() if name.lower().startswith(known)), key=len, default=None)
         classes = [word for word in dir(transformers) if word[:1].isupper() and ("Model" in word or "For" in word)]
         close = [*get_close_matches(name.lower(), cls.names(), n=3), *get_close_matches(name, classes, n=2)]
-        return list(dict.fromkeys([*([family] if family else []), *close]))[:3]
+        return list(dict.fromkeys([*close, *([family] if family else [])]))[:3]
 
     def fitting(self, named: Named) -> tuple[Named, tuple[str, ...]]:
         """The configuration with as many layers as fit this machine's memory, halved until they do."""

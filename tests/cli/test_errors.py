@@ -3,12 +3,16 @@
 from __future__ import annotations
 
 import re
+import subprocess
 import sys
 from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
 import pytest
+
+from modelstat.cli.app import COMMANDS
+from modelstat.cli.misread import EXAMPLES
 
 Run = Callable[..., Any]
 
@@ -138,3 +142,106 @@ def test_an_interruption_is_quiet(run: Run, monkeypatch: pytest.MonkeyPatch) -> 
     monkeypatch.setattr(database, "all_gpus", interrupt)
     code, _, err = run("gpus")
     assert (code, err) == (130, "modelstat: interrupted\n")
+
+
+ALONE = "(`modelstat --help` lists the options)"
+
+
+@pytest.mark.parametrize("command", ["", *COMMANDS])
+def test_every_command_has_an_example_of_its_own(command: str) -> None:
+    example = EXAMPLES[command].split()
+    assert example[0] == "modelstat"
+    assert (example[1] if command else "") == command
+    assert set(EXAMPLES) == {"", *COMMANDS}
+
+
+@pytest.mark.parametrize(
+    ("arguments", "message"),
+    [
+        (["sizee", "resnet50", "--qps", "5"], "'sizee' is no command: was `modelstat size resnet50 --qps 5` meant?"),
+        (["sizee", "a model", "--qps", "5"], "`modelstat size 'a model' --qps 5`"),
+        (["anaylze", "resnet50"], "'anaylze' is no command: was `modelstat resnet50` meant?"),
+        (["resnet50", "resnet18"], "'resnet18' is a second: `modelstat compare A B`"),
+        (["gpus", "v100", "t4"], "modelstat gpus has no place for 't4', as in `modelstat gpus 4090`"),
+        (["size"], "modelstat size needs MODEL, as in `modelstat size resnet50 --qps 2000 --latency 20ms`"),
+        (["size"], "(`modelstat size --help` lists the options)"),
+        (["--gpu", "v100"], f"modelstat needs MODEL, as in `modelstat resnet50 --gpu v100` {ALONE}"),
+        (["sweep", "resnet18"], "modelstat sweep needs --output, as in `modelstat sweep "),
+        (["sweep", "resnet18", "--output"], "--output needs a value (`modelstat sweep --help`"),
+        (["resnet50", "--batch"], f"--batch needs a value {ALONE}"),
+        (["resnet50", "--qps", "5"], f"modelstat has no option --qps: `modelstat size` has it {ALONE}"),
+        (["compare", "a", "b", "--depth=3"], "modelstat compare has no option --depth: `modelstat MODEL` has it"),
+        (["size", "resnet50", "--qqs", "3"], "modelstat size has no option --qqs: did you mean --qps?"),
+        (["size", "resnet50", "--zzz", "3"], "modelstat size has no option --zzz (`modelstat size --help`"),
+        (["resnet50", "--top", "2.5"], f"--top '2.5' is not a whole number: give a whole number {ALONE}"),
+        (["resnet50", "--top", "some"], "--top 'some' is not a whole number"),
+        (["size", "resnet50", "--qps", "some"], "--qps 'some' is not a number"),
+        (["size", "resnet50", "--qps", "5", "--latency", "some"], "--latency 'some' is not a time: write it like 3ms"),
+        (["size", "resnet50", "--qps", "5", "--latency", "9ms", "--precision", "fp16,fp32"], "a size is of one precision"),
+        (["sweep", "resnet18", "--output", "r.csv"], "a sweep writes Parquet, give it a name such as r.parquet"),
+        (["sweep", "resnet18", "--output", "r.parquet", "--scheduler", "here"], "'here' is no address of a Dask scheduler"),
+        (["sweep", "resnet18", "--output", "r.parquet", "--timeout", "soon"], "--timeout 'soon' is not a time"),
+        (["compare", "resnet50"], "resnet50 alone is no comparison: give two models or more, as in `modelstat compare "),
+        (["compare", "a", "b", "--format", "json", "--wide"], "--format json is the whole comparison, in which --wide changes nothing"),
+        (["compare", "absent.py", "b"], "absent.py does not exist"),
+        (["swap", "resnet18", "conv=ghost", "--format", "csv", "--wide"], "--wide is for the table of layers, not for --format csv"),
+        (["measure", "resnet18", "--gpu", "v100", "--top", "0"], "--top 0 shows nothing"),
+        (["measure", "resnet18", "--gpu", "v100", "--save", "absent/x.csv"], "--save absent/x.csv cannot be written: there is no directory"),
+        (["resnet50", "--level", "op", "--depth", "1"], "--depth is about the tree of modules: leave it out with --level op"),
+        (["check", "absent.toml"], "`[[budget]]`, `model = \"resnet50\"` and `max_params = \"26M\"`, on a line each (docs/check.md"),
+    ],
+)  # fmt: skip
+def test_what_cannot_be_read_names_the_way_out(run: Run, arguments: list[str], message: str) -> None:
+    code, out, err = run(*arguments)
+    assert (code, out) == (2, "")
+    assert message in err
+    assert err.count("\n") == 1
+
+
+NARROWING = [
+    ("--depth", "1"), ("--columns", "params"), ("--sort", "params"), ("--top", "3"), ("--filter", "x"), ("--wide",),
+]  # fmt: skip
+
+
+@pytest.mark.parametrize("form", [("--format", "torchstat"), ("--format", "json"), ("--crosscheck",)], ids=lambda form: form[-1])
+@pytest.mark.parametrize("option", NARROWING, ids=lambda option: option[0])
+def test_a_whole_report_refuses_what_narrows_it(run: Run, form: tuple[str, ...], option: tuple[str, ...]) -> None:
+    code, out, err = run("absent.py:build", *form, *option)
+    assert (code, out) == (2, "")
+    assert f"{' '.join(form)} " in err
+    assert f"in which {option[0]} changes nothing" in err
+
+
+@pytest.mark.parametrize(
+    "option", [("--gpu", "v100"), ("--level", "op"), ("--causal", "half"), ("--training", "adam"), ("--weights", "int8")]
+)
+def test_torchstats_table_refuses_what_it_does_not_know(run: Run, option: tuple[str, ...]) -> None:
+    err = run("absent.py:build", "--format", "torchstat", *option).err
+    assert "--format torchstat is torchstat's own table, in which" in err
+    assert option[0] in err
+
+
+@pytest.mark.parametrize(
+    "arguments",
+    [
+        ["resnet50", "--input", "abc"],
+        ["resnet50", "--input", "ids=seq:flot", "--sweep", "seq=1..4"],
+        ["resnet50", "--input", "=3x224x224", "--batch", "4"],
+        ["swap", "resnet50", "conv=ghost", "--input", "abc"],
+        ["compare", "resnet50", "resnet18", "--input", "abc"],
+        ["size", "resnet50", "--qps", "1", "--latency", "9ms", "--input", "abc"],
+        ["measure", "resnet50", "--gpu", "v100", "--input", "abc"],
+        ["overlay", "resnet50", "absent.csv", "--gpu", "v100", "--input", "abc"],
+        ["sweep", "resnet50", "--output", "results.parquet", "--input", "3x224x224", "--input", "abc"],
+        ["resnet50", "--output", "absent/report"],
+        ["calibrate", "--seconds", "-1"],
+        ["calibrate", "--output", "absent/machine.toml"],
+        ["sizee", "resnet50"],
+    ],
+    ids=" ".join,
+)
+def test_mistakes_are_found_before_torch_is_imported(arguments: list[str]) -> None:
+    program = "import sys; from modelstat.cli import main; code = main(sys.argv[1:]); sys.exit('torch' if 'torch' in sys.modules else code)"
+    finished = subprocess.run([sys.executable, "-c", program, *arguments], check=False, capture_output=True, text=True)
+    assert finished.returncode == 2, finished.stderr
+    assert finished.stderr.startswith("modelstat: error: ")
