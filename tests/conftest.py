@@ -1,4 +1,4 @@
-"""Every test runs with a trace cache of its own, never with the user's."""
+"""Every test runs with a trace cache of its own, never with the user's, and without a width of the user's."""
 
 from __future__ import annotations
 
@@ -17,4 +17,5 @@ def own_cache(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Path]:
     directory = tmp_path_factory.mktemp("cache")
     with pytest.MonkeyPatch.context() as patch:
         patch.setenv("MODELSTAT_CACHE_DIR", str(directory))
+        patch.delenv("COLUMNS", raising=False)
         yield directory

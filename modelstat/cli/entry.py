@@ -42,13 +42,14 @@ def main(arguments: Sequence[str] | None = None) -> int:
 def _run(arguments: list[str]) -> int:
     from cyclopts import CycloptsError
 
-    from modelstat.cli.app import COMMANDS, analyze, build_app
+    from modelstat.cli.app import COMMANDS, build_app
     from modelstat.errors import UsageError
 
     app = build_app()
     try:
         result = app(arguments or ["--help"], exit_on_error=False, print_error=False)
     except CycloptsError as error:
+        from modelstat.cli.analyze import analyze
         from modelstat.cli.misread import misread
 
         raise UsageError(misread(error, arguments, {"": analyze, **COMMANDS})) from error

@@ -53,10 +53,12 @@ def check_input(text: str | None, sizes: Sequence[int | None]) -> None:
             plan.check(size)
 
 
-def check_top(top: int | None) -> None:
-    """Raises UsageError for a ``--top`` that shows nothing."""
+def check_top(top: int | None, form: str) -> None:
+    """Raises UsageError for a ``--top`` that shows nothing, and with JSON, which holds everything."""
     if top is not None and top < 1:
         raise UsageError(f"--top {top} shows nothing: give at least 1")
+    if top is not None and form == "json":
+        raise UsageError("--format json is the whole report, in which --top changes nothing: leave it out, or choose --format csv")
 
 
 def seconds(option: str, text: str, default: str) -> float:

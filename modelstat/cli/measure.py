@@ -71,7 +71,7 @@ def measure(
     sizes, names = batches([batch] if batch else ()), precisions([precision] if precision else ())
     if len(sizes) > 1 or len(names) > 1:
         raise UsageError("one run is of one batch and one precision: give one of each")
-    check_top(top)
+    check_top(top, format)
     check_input(input, sizes)
     if not 0 < seconds <= 3600:
         raise UsageError(f"--seconds {seconds:g}: give a time above 0 and of at most an hour")

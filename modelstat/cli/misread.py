@@ -56,8 +56,8 @@ def misread(error: CycloptsError, arguments: Sequence[str], commands: Commands) 
             return f"one model at a time, and {extra!r} is a second: `modelstat compare A B` sets models against each other {more}"
         return f"{command} has no place for {extra!r}, as in `{EXAMPLES[name]}` {more}"
     if isinstance(error, CoercionError) and error.token is not None and error.target_type in (int, float):
-        number = "a whole number" if error.target_type is int else "a number"
-        return f"{error.token.keyword or error.token.value} {error.token.value!r} is not {number}: give {number} {more}"
+        number, example = ("a whole number", "3") if error.target_type is int else ("a number", "2.5")
+        return f"{error.token.keyword or 'the argument'} {error.token.value!r} is not {number}: give one such as {example} {more}"
     return f"{' '.join(str(error).split())} {more}"
 
 

@@ -81,7 +81,7 @@ def overlay(
     sizes, names = batches([batch] if batch else ()), precisions([precision] if precision else ())
     if len(sizes) > 1 or len(names) > 1:
         raise UsageError("a profile is of one batch and one precision: give one of each")
-    check_top(top)
+    check_top(top, format)
     check_input(input, sizes)
     execution = parse_execution(mode, channels_last=channels_last)
     drawings = Drawings(html, plot, None, plot_theme, roofline=roofline)

@@ -85,7 +85,7 @@ def size(
     wanted, *others = precisions([precision] if precision else ())
     if others:
         raise UsageError(f"--precision {precision}: a size is of one precision, give one")
-    check_top(top)
+    check_top(top, format)
     check_input(input, [1])
     if phase is None:
         rate, limit = check_one_pass({

@@ -14,7 +14,8 @@ from modelstat.report.width import LEAST, columns, width_of
     ("text", "expected"),
     [
         ("120", 120), ("40", 40), ("39", LEAST), ("1", LEAST), ("999999", 999_999),
-        ("", None), ("0", None), ("000", None), ("-80", None), ("eighty", None), ("8e1", None), (" 80", None), ("1" * 5000, None), ("٨٠", None),
+        ("", None), ("0", None), ("000", None), ("-80", None), ("eighty", None), ("8e1", None), (" 80", None), ("1" * 5000, None),
+        ("\u0668\u0660", None),  # digits of another script
     ],
 )  # fmt: skip
 def test_columns(monkeypatch: pytest.MonkeyPatch, text: str, expected: int | None) -> None:
