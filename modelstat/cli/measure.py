@@ -81,7 +81,7 @@ def measure(
     if save is not None:
         check(save)
     source = parse(model)
-    # Torch is imported from here on.
+    # What follows imports torch.
     from modelstat.measure.measurement import measure as measured
     from modelstat.measure.session import check_device
     from modelstat.report.overlay import render

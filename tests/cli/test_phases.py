@@ -33,7 +33,7 @@ def test_a_smaller_cache_is_said(capsys: pytest.CaptureFixture[str]) -> None:
     assert "kept in fp8" in run(capsys, "--phase", "prefill", "--prompt", "8", "--kv-cache", "fp8")
 
 
-def test_serving_has_a_row_for_each_gpu(capsys: pytest.CaptureFixture[str]) -> None:
+def test_serving_has_a_row_for_each_gpu(capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch) -> None:
     given = ["--phase", "serve", "--prompt", "64", "--generate", "32", "--precision", "bf16", "--batch", "2"]
     given += ["--gpu", "a100-sxm-80,h100-sxm"]
     found = json.loads(run(capsys, *given, "--format", "json"))
@@ -45,7 +45,9 @@ def test_serving_has_a_row_for_each_gpu(capsys: pytest.CaptureFixture[str]) -> N
     table = run(capsys, *given)
     assert "prompts of 64 tokens, 32 tokens written" in " ".join(table.split())
     assert "largest" in table
-    assert all(len(line) <= 80 for line in table.splitlines())
+    assert all(len(line) <= 100 for line in table.splitlines())
+    monkeypatch.setenv("COLUMNS", "80")
+    assert all(len(line) <= 80 for line in run(capsys, *given).splitlines())
 
 
 def test_several_batches_are_several_reports(capsys: pytest.CaptureFixture[str]) -> None:
