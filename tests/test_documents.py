@@ -13,7 +13,7 @@ import pytest
 from modelstat.cli import main
 
 ROOT = Path(__file__).parents[1]
-BLOCK = re.compile(r"(?:<!-- (?P<hidden>modelstat .*?) -->\n+)?```(?P<kind>console|text)\n(?P<body>.*?)```", re.DOTALL)
+BLOCK = re.compile(r"(?:<!-- (?P<hidden>modelstat .*?) -->\n+)?```(?P<kind>console|text)\n(?P<body>.*?)```\n(?:\n(?P<table>(?:\|[^\n]*\n)+))?", re.DOTALL)
 COMMAND = re.compile(r"\$ (modelstat (?:.*\\\n)*.*)\n((?:(?!\$ ).*\n)*)")
 GAP = "..."
 """A line of an example that stands for any number of lines."""
@@ -31,11 +31,13 @@ class Example(NamedTuple):
 
 
 def examples(path: Path) -> list[Example]:
-    """Commands of console blocks that show an output, and text blocks whose command stands in a comment before them."""
+    """Commands of console blocks that show an output or write the table below, and text blocks whose command is in a comment above."""
     found = []
     for block in BLOCK.finditer(path.read_text(encoding="utf-8")):
         pairs = COMMAND.findall(block["body"]) if block["kind"] == "console" else [(block["hidden"] or "", block["body"])]
         for command, output in pairs:
+            if "--format markdown" in command and block["table"]:
+                output = f"{block['table']}{GAP}"
             lines = tuple(line.rstrip() for line in output.strip("\n").splitlines())
             if command and any(line not in ("", GAP) for line in lines):
                 found.append(Example(path.name, command.replace("\\\n", " ").partition("  #")[0].strip(), lines))
