@@ -31,7 +31,7 @@ class Example(NamedTuple):
 
 
 def examples(path: Path) -> list[Example]:
-    """Commands of console blocks that show an output or write the table below, and text blocks whose command is in a comment above."""
+    """Commands of console blocks that show an output or write the table below, and text blocks below a comment with their command."""
     found = []
     for block in BLOCK.finditer(path.read_text(encoding="utf-8")):
         pairs = COMMAND.findall(block["body"]) if block["kind"] == "console" else [(block["hidden"] or "", block["body"])]
