@@ -13,7 +13,8 @@ import pytest
 from modelstat.cli import main
 
 ROOT = Path(__file__).parents[1]
-BLOCK = re.compile(r"(?:<!-- (?P<hidden>modelstat .*?) -->\n+)?```(?P<kind>console|text)\n(?P<body>.*?)```\n(?:\n(?P<table>(?:\|[^\n]*\n)+))?", re.DOTALL)
+TABLE = r"\n(?P<table>(?:\|[^\n]*\n)+)"
+BLOCK = re.compile(rf"(?:<!-- (?P<hidden>modelstat .*?) -->\n+)?```(?P<kind>console|text)\n(?P<body>.*?)```\n(?:{TABLE})?", re.DOTALL)
 COMMAND = re.compile(r"\$ (modelstat (?:.*\\\n)*.*)\n((?:(?!\$ ).*\n)*)")
 GAP = "..."
 """A line of an example that stands for any number of lines."""
