@@ -51,6 +51,21 @@ def produced(op: Op) -> int:
     return op.outputs[0].elements if op.outputs else elements(op.inputs[:1])
 
 
+GROUPED = ("aten::_grouped_mm", "aten::_scaled_grouped_mm", "aten::_scaled_grouped_mm_v2", "transformers::grouped_mm_fallback")
+"""Products of groups of rows with a matrix each: routed experts."""
+
+
+def groups_met(op: Op) -> float:
+    """How many of the matrices (G, K, N) of a grouped product its rows (T, K) meet.
+
+    T of them at most, and where the trace says how many ``choices`` each token has, G (1 - (1 - choices/G)^tokens) for T / choices tokens:
+    what a router that favours none comes to.
+    """
+    rows, matrices = operand(op, "self", "input").shape[0], operand(op, "mat2", "weight").shape[0]
+    choices = op.argument("choices")
+    return float(matrices * (1.0 - (1.0 - choices / matrices) ** (rows / choices)) if choices else min(rows, matrices))
+
+
 def per_axis(value: Any, axes: int) -> tuple[int, ...]:
     """A size argument as one number per axis: torch lets ``3`` and ``[3]`` stand for ``[3, 3]``.
 

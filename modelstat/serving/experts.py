@@ -10,12 +10,11 @@ from math import prod
 
 import msgspec
 
+from modelstat.cost.operands import GROUPED
 from modelstat.records import Op, Trace
 
 CHOICES = "choices"
 """The argument of a grouped product that says how many experts each token meets."""
-
-GROUPED = ("aten::_grouped_mm", "aten::_scaled_grouped_mm", "aten::_scaled_grouped_mm_v2", "transformers::grouped_mm_fallback")
 
 
 class Experts(msgspec.Struct, frozen=True):

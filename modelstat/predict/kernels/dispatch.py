@@ -6,6 +6,7 @@ from collections.abc import Callable
 from functools import lru_cache
 from typing import Any, NamedTuple
 
+from modelstat.cost.operands import GROUPED
 from modelstat.cost.record import Cost
 from modelstat.errors import MissingPeakError
 from modelstat.hardware.gpu import Gpu
@@ -82,7 +83,7 @@ _LAYERS = frozenset(("aten::_native_multi_head_attention", "aten::_triton_multi_
 def family_of(op: Op, cost: Cost) -> Family:
     """The kernel family that an op runs on."""
     if cost.family == "matmul":
-        if op.name in _BATCHED and op.outputs and len(op.outputs[0].shape) > 2:
+        if op.name in GROUPED or (op.name in _BATCHED and op.outputs and len(op.outputs[0].shape) > 2):
             return BATCHED_GEMM
         return GEMM if op.name in _PRODUCTS or op.name in _BATCHED else GENERIC
     if op.name in _LAYERS or (cost.unit == "none" and cost.family not in FAMILIES):
