@@ -179,10 +179,10 @@ def costs(trace: Trace, *, causal: Causal = "full") -> tuple[Cost, ...]:
     """The cost of every op of a trace, in order."""
     if causal == "full":
         return tuple(cost_of(op) for op in trace.ops)
-    return tuple(cost_of(_halved(op)) for op in trace.ops)
+    return tuple(cost_of(halved(op)) for op in trace.ops)
 
 
-def _halved(op: Op) -> Op:
+def halved(op: Op) -> Op:
     return msgspec.structs.replace(op, arguments={**op.arguments, CAUSAL_HALF: True}) if op.argument("is_causal") else op
 
 
