@@ -6,6 +6,7 @@ split letter that the result has splits the result. One that it lacks is summed 
 
 from __future__ import annotations
 
+from itertools import pairwise
 from math import prod
 
 from modelstat.deploy.cut import Cut, cut_of, even
@@ -13,8 +14,8 @@ from modelstat.deploy.placement import Operands, Placement, data_alone, nothing
 from modelstat.records import TensorSpec
 
 SMALL = 2**24
-"""Weights of fewer elements are whole on every GPU where their columns would only be gathered again (a router, a patch embedding, a head of a
-thousand classes): 2-byte weights of this size are read in 10 us at 3.35 TB/s, about what a collective of 8 GPUs takes to start."""
+"""Weights of fewer elements are whole on every GPU where their columns would only be gathered again (a router, a patch embedding, a head of
+a thousand classes): 2-byte weights of this size are read in 10 us at 3.35 TB/s, about what a collective of 8 GPUs takes to start."""
 SMALL_TABLE = 2**22
 """An embedding's table of fewer elements (positions, types) is whole on every GPU."""
 
@@ -58,6 +59,8 @@ def contraction(known: Operands, letters: list[str], result: str) -> Placement |
     op = known.op
     axes = [_axes(spec, text) for spec, text in zip(op.inputs, letters, strict=True)]
     lead = known.largest()
+    if lead is not None and known.weights[lead] and known.whole and op.inputs[lead].elements < SMALL:
+        return None
     weight = next((index for index in reversed(range(len(axes))) if known.weights[index] and len(axes[index]) > 1), None)
     if lead is None:
         if weight is None:
@@ -161,7 +164,7 @@ def _grouped(known: Operands, data: int, weight: int, bias: int | None, groups: 
         cut = cut_of(1, (bound * taken // given for bound in made.sections(given)), made.ways)
         if cut is None:
             return None
-    widths = [(high - low) // cut.ways for low, high in zip(cut.bounds, cut.bounds[1:], strict=False)]
+    widths = [(high - low) // cut.ways for low, high in pairwise(cut.bounds)]
     if any(width % (taken // groups) for width in widths):
         return nothing(known)
     made = cut_of(1, (bound * given // taken for bound in cut.sections(taken)), cut.ways)

@@ -10,6 +10,7 @@ blocks. A window whose elements are shared out in any other way carries nothing,
 from __future__ import annotations
 
 from collections.abc import Iterable
+from itertools import pairwise
 
 import msgspec
 
@@ -17,6 +18,8 @@ from modelstat.records import TensorSpec
 
 SECTIONS = 4096
 """More sections than this in one period are no layout of a weight."""
+HEADS = 4
+"""An axis of at least so many, but fewer than there are GPUs, is taken for heads that several GPUs share."""
 
 
 class Cut(msgspec.Struct, frozen=True):
@@ -70,14 +73,14 @@ def cut_of(axis: int, bounds: Iterable[int], ways: int) -> Cut | None:
     True
     """
     period, found = _normal(bounds)
-    if any((high - low) % ways for low, high in zip(found, found[1:], strict=False)):
+    if any((high - low) % ways for low, high in pairwise(found)):
         return None
     return Cut(axis, period, found, ways)
 
 
 def _normal(bounds: Iterable[int]) -> tuple[int, tuple[int, ...]]:
     found = tuple(sorted(set(bounds)))
-    widths = {high - low for low, high in zip(found, found[1:], strict=False)}
+    widths = {high - low for low, high in pairwise(found)}
     if len(widths) == 1:
         (width,) = widths
         return width, (0, width)
@@ -142,11 +145,14 @@ def refined(spec: TensorSpec, split: Split, gpus: int) -> Split | None:
         return None
     axis, step, first = carrier
     last = min(first + spec.shape[axis] * step, split.period)
-    tries = [((*split.bounds, first, last), gpus)]
+    inside = (*split.bounds, first, last)
+    tries = [(inside, gpus)]
+    size = spec.shape[axis]
     if split.period % step == 0 and split.period // step <= SECTIONS:
         tries.append((tuple(range(0, split.period + 1, step)), gpus))
-    if 1 < spec.shape[axis] < gpus and gpus % spec.shape[axis] == 0:
-        tries.append(((*split.bounds, first, last), spec.shape[axis]))
+    if size < gpus and gpus % size == 0:
+        # Two or three of a kind are parts of a fused projection, each of which is shared out; more are heads of keys and values.
+        tries.insert(1 if size >= HEADS else 2, (inside, size))
     for bounds, ways in tries:
         found = Split(*_normal(bounds), ways)
         if fitted(spec, found) is not None:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from itertools import pairwise
 from math import gcd
 
 from modelstat.deploy.cut import Cut, even
@@ -21,18 +22,19 @@ def attention(known: Operands) -> Placement | None:
     if query is None or key is None or value is None or len(op.inputs[query].shape) < 3:
         return None
     axis = heads_axis(op, len(op.inputs[query].shape))
-    cut = known.cuts[query]
+    cut, heads = known.cuts[query], op.inputs[query].shape[axis]
     if cut is not None and cut.axis == 0 and axis != 0:
         return _samples(known, cut)
-    heads = op.inputs[query].shape[axis]
     # Fewer heads of keys and values than GPUs: several share one. A single one is whole everywhere.
     wrong = tuple(
         (index, even(axis, op.inputs[index].shape[axis], gcd(op.inputs[index].shape[axis], known.gpus)))
         for index in (key, value)
         if (one := known.cuts[index]) is not None and one.axis != axis
     )
-    if wrong or cut is None or cut != even(axis, heads, cut.ways):
+    ways = max((one.ways for one in known.cuts if one is not None), default=0)
+    if wrong or not ways or heads % ways or (cut is not None and cut != even(axis, heads, cut.ways)):
         return nothing(known, *wrong)
+    cut = even(axis, heads, ways)
     inputs: list[Cut | None] = [None] * len(op.inputs)
     for index, spec in enumerate(op.inputs):
         size = spec.shape[axis] if len(spec.shape) == len(op.inputs[query].shape) else 1
@@ -60,7 +62,7 @@ def _samples(known: Operands, cut: Cut) -> Placement | None:
 
 
 def check_heads(op: Op, gpus: int, where: str) -> None:
-    """Raises UsageError where attention has a number of heads that ``gpus`` does not divide; several GPUs may share one of keys and values."""
+    """Raises UsageError for a number of heads that ``gpus`` does not divide. Several GPUs may share one of keys and values."""
     query, keys = op.tensor("query") or op.tensor("q"), op.tensor("key") or op.tensor("k")
     if query is None or keys is None or len(query.shape) < 4 or len(keys.shape) < 4:
         return
@@ -101,7 +103,7 @@ def _groups(known: Operands, cut: Cut) -> Placement | None:
     if cut.axis == 0:
         return data_alone(known, cut)
     wide = max(shape[1] // groups, 1)
-    blocks = [(high - low) // cut.ways for low, high in zip(cut.bounds, cut.bounds[1:], strict=False)]
+    blocks = [(high - low) // cut.ways for low, high in pairwise(cut.bounds)]
     if cut.axis != 1 or any(block % wide for block in blocks):
         return None
     vectors = tuple(cut.on(0) for _ in op.inputs[1:])

@@ -1,8 +1,8 @@
 """How the operands of one op lie on the GPUs: the rules, one function a kind of op.
 
-A rule sees which axis of each operand is split already, if any, and says how the op runs: which axis of each operand a GPU works on and
-which axis of each result it has. An operand that is whole everywhere may be worked on in parts for nothing; one that is split otherwise than
-the rule wants, or that it wants whole, is gathered first. None: every GPU does all of it.
+A rule sees which axis of each operand is split already, if any, and says how the op runs: which axis of each operand a GPU works on, and
+which axis of each result it has. An operand that is whole everywhere may be worked on in parts for nothing; one that is split otherwise
+than the rule wants, or that it wants whole, is gathered first. None: every GPU does all of it.
 """
 
 from __future__ import annotations
@@ -18,8 +18,10 @@ Cuts = tuple[Cut | None, ...]
 
 
 class Operands(msgspec.Struct, frozen=True):
-    """What a rule knows of an op: the cut of each input, which inputs are weights (parameters and casts of them), how its first result
-    had better be split (``wanted``) or that it had better be whole (``whole``), and the number of GPUs."""
+    """What a rule knows of an op: the cut of each input, and which inputs are weights (parameters and casts of them).
+
+    ``wanted``: how the first result had better be split; ``whole``: that it had better be whole.
+    """
 
     op: Op
     cuts: Cuts
@@ -94,7 +96,8 @@ def pointwise(known: Operands) -> Placement | None:
         if target.axis < 0 or spec.shape[cut.axis] != out.shape[target.axis]:
             return None
         shift = [(one, each.axis + rank - len(other.shape)) for one, each, other in _split(known)]
-        if spec.bytes < out.bytes and any(one is None and other.shape == out.shape for one, other in zip(known.cuts, op.inputs, strict=True)):
+        full = [one for one, other in zip(known.cuts, op.inputs, strict=True) if other.shape == out.shape]
+        if spec.bytes < out.bytes and None in full:
             return None  # a gate or a shift is gathered, rather than what it is applied to split
         target = target.on(target.axis, max(one.ways for one, axis in shift if axis == target.axis and one.like(target)))
     if target is None:
@@ -116,8 +119,8 @@ def _split(known: Operands) -> list[tuple[Cut, Cut, TensorSpec]]:
 
 
 COPIES = frozenset((
-    "_to_copy", "clone", "contiguous", "copy", "copy_", "repeat", "expand_copy", "constant_pad_nd", "fill", "zero", "tril", "triu", "full_like",
-    "zeros_like", "ones_like", "empty_like", "empty", "empty_permuted", "empty_strided", "new_empty", "new_empty_strided", "new_zeros",
+    "_to_copy", "clone", "contiguous", "copy", "copy_", "repeat", "expand_copy", "constant_pad_nd", "fill", "zero", "tril", "triu",
+    "full_like", "zeros_like", "ones_like", "empty_like", "empty", "empty_permuted", "empty_strided", "new_empty", "new_empty_strided", "new_zeros",
     "new_ones", "new_full", "zeros", "ones", "full", "alias_copy", "detach_copy", "lift_fresh_copy", "type_as", "to",
 ))  # fmt: skip
 """Copies and fills that leave every element at its index, as far as its axis keeps its length."""
@@ -133,6 +136,8 @@ def copies(known: Operands) -> Placement | None:
     name = known.op.name.removeprefix("aten::")
     if name in ("cat", "concat"):
         return concatenation(known)
+    if name == "stack":
+        return stacked(known)
     if lends(known.op):
         return None if known.wanted is None else Placement((None,) * len(known.op.inputs), (known.wanted,))
     return pointwise(known) if name in COPIES or name.removesuffix("_") in COPIES else None
@@ -164,6 +169,17 @@ def concatenation(known: Operands) -> Placement | None:
         end += size
     made = cut_of(along, bounds, ways)
     return None if made is None else Placement(tuple(inputs), (made,))
+
+
+def stacked(known: Operands) -> Placement | None:
+    """Tensors side by side along an axis of its own."""
+    lead, along = known.largest(), known.op.argument("dim", 0)
+    if lead is None or len(known.op.outputs) != 1:
+        return None
+    cut = known.cuts[lead]
+    assert cut is not None
+    along %= len(known.op.outputs[0].shape)
+    return Placement((cut,) * len(known.op.inputs), (cut.on(cut.axis + (along <= cut.axis)),))
 
 
 def gated(known: Operands) -> Placement | None:
@@ -233,8 +249,11 @@ def spatial(known: Operands) -> Placement | None:
 
 SUMS = frozenset(("sum", "nansum", "mean", "amax", "amin", "prod", "all", "any", "count_nonzero"))
 """Reductions of parts that are reduced once more."""
-ALONG = frozenset(("cumsum", "cumprod", "cummax", "cummin", "argmax", "argmin", "max", "min", "std", "var", "var_mean", "std_mean", "logsumexp",
-                   "linalg_vector_norm", "norm"))  # fmt: skip
+ALONG = frozenset((
+    "cumsum", "cumprod", "cummax", "cummin", "argmax", "argmin", "max", "min", "std", "var", "var_mean", "std_mean", "linalg_vector_norm",
+    "norm",
+))  # fmt: skip
+"""Reductions that need all of an axis."""
 
 
 def reduction(known: Operands) -> Placement | None:

@@ -49,8 +49,8 @@ class Splitter:
     A value that is there before the first op (a weight, an input, a cache of keys and values) may be shared out as its readers need it.
     """
 
-    def __init__(self, trace: Trace, gpus: int, wishes: Wishes) -> None:
-        self.trace, self.gpus, self.wishes = trace, gpus, wishes
+    def __init__(self, trace: Trace, costs: Sequence[Cost], gpus: int, wishes: Wishes) -> None:
+        self.trace, self.costs, self.gpus, self.wishes = trace, costs, gpus, wishes
         self.splits: dict[int, Split] = {}
         self.partial: dict[int, tuple[int, int]] = {}
         """Value -> the op that made it, and among how many GPUs it is to be summed."""
@@ -62,6 +62,10 @@ class Splitter:
         self.unsplit: set[int] = set()
         """What is wished of the next walk, see :class:`Wishes`."""
         self.collectives: list[Collective] = []
+        self.once: set[int] = set()
+        """Values that were split when they were made."""
+        self.passed: list[int] = []
+        """Ops, other than contractions of them, that were given split values and left split ones."""
         self.derived: set[int] = set()
         """Casts and the like of parameters."""
         self.readers = [0] * len(trace.values)
@@ -69,9 +73,9 @@ class Splitter:
             for spec in () if op.view else op.inputs:
                 self.readers[spec.value] += 1
 
-    def walk(self, costs: Sequence[Cost]) -> tuple[Op, ...]:
+    def walk(self) -> tuple[Op, ...]:
         """The ops as one GPU runs them, in order. Raises UsageError for a number of heads that cannot be shared out."""
-        local = tuple(self._op(index, op, cost) for index, (op, cost) in enumerate(zip(self.trace.ops, costs, strict=True)))
+        local = tuple(self._op(index, op, cost) for index, (op, cost) in enumerate(zip(self.trace.ops, self.costs, strict=True)))
         for index, value in enumerate(self.trace.values):
             if value.output and index in self.partial:
                 self._add_up(index)
@@ -81,7 +85,15 @@ class Splitter:
 
     def wished(self) -> Wishes:
         """What the next walk should do otherwise: the same wishes if nothing."""
-        return self.wishes.and_also(self.layouts, self.unsplit, self.needed & self.held.keys())
+        for index in reversed(self.passed):
+            # What had better be whole is made of what had better be whole.
+            op = self.trace.ops[index]
+            if any(spec.value in self.unsplit for spec in op.outputs):
+                self.unsplit.update(spec.value for spec in op.inputs if spec.value in self.once)
+        found = self.wishes.and_also(self.layouts, self.unsplit, set())
+        # Readers that differ about a value in a layout that was wished for only now may agree next time.
+        shared = {value for value in self.needed & self.held.keys() if found.layouts.get(value) == self.wishes.layouts.get(value)}
+        return found.and_also({}, set(), shared)
 
     def _given(self, value: int) -> bool:
         return self.trace.values[value].kind != "activation"
@@ -105,6 +117,8 @@ class Splitter:
                 if spec.value in self.splits and spec.elements and not _serves(fitted(spec, self.splits[spec.value]), cut):
                     self._gather(spec.value, index)
             self._use(op, placed.inputs)
+        if cost.family not in ("matmul", "attention") and any(placed.inputs) and any(placed.outputs):
+            self.passed.append(index)
         self._results(index, op, cost, placed)
         inputs = tuple(part(spec, cut) for spec, cut in zip(op.inputs, placed.inputs, strict=True))
         outputs = tuple(part(spec, cut) for spec, cut in zip(op.outputs, placed.outputs, strict=True))
@@ -148,12 +162,11 @@ class Splitter:
                 self._gather(spec.value, index)
         wanted = self._wanted(op)
         placed = self._ruled(rule, op, wanted, index)
-        if wanted is not None and cost.family in ALIKE and placed is not None and wanted != placed.outputs[0] and self._handed_on(op, wanted):
+        differs = wanted is not None and placed is not None and wanted != placed.outputs[0]
+        if differs and cost.family in ALIKE and self._handed_on(op, wanted):
             placed = self._ruled(rule, op, wanted, index)
         if placed is None or (all(cut is None for cut in (*placed.inputs, *placed.outputs)) and not placed.partial):
             return None
-        if op.outputs[0].value in self.wishes.whole:
-            self.unsplit.update(spec.value for spec in op.inputs if spec.value in self.splits and cost.family in ALIKE)
         for spec, cut in zip(op.outputs, placed.outputs, strict=True):
             if (cut is not None and fitted(spec, split_of(spec, cut)) != cut) or not self._writable(op, spec, cut):
                 return None
@@ -161,7 +174,7 @@ class Splitter:
 
     def _ruled(self, rule: Rule, op: Op, wanted: Cut | None, index: int) -> Placement | None:
         """What the rule says, once more where it asks for other inputs."""
-        weights = tuple(spec.value in self.derived or self.trace.values[spec.value].kind == "parameter" for spec in op.inputs)
+        weights = tuple(map(self._weight, op.inputs))
         placed = None
         for _ in range(2):
             cuts = tuple(self._fitted(spec) if spec.value in self.splits else None for spec in op.inputs)
@@ -197,12 +210,24 @@ class Splitter:
         return True
 
     def _wanted(self, op: Op) -> Cut | None:
-        wish = self.wishes.layouts.get(op.outputs[0].value)
-        return None if wish is None else fitted(op.outputs[0], wish)
+        value = op.outputs[0].value
+        wish = self.wishes.layouts.get(value)
+        if wish is None or (value in self.wishes.whole and self._casts(op)):
+            return None
+        return fitted(op.outputs[0], wish)
 
-    def _handed_on(self, op: Op, wanted: Cut) -> bool:
+    def _casts(self, op: Op) -> bool:
+        """Whether an op reads parameters alone, or casts of them."""
+        return bool(op.inputs) and all(map(self._weight, op.inputs))
+
+    def _weight(self, spec: TensorSpec) -> bool:
+        return spec.value in self.derived or self.trace.values[spec.value].kind == "parameter"
+
+    def _handed_on(self, op: Op, wanted: Cut | None) -> bool:
         """What is wished of a result is wished of the inputs that have its elements at the same places. True where one could be had."""
         out, had = op.outputs[0], False
+        if wanted is None:
+            return False
         firm = self.wishes.layouts[out.value].firm
         for spec in op.inputs:
             axis = wanted.axis - len(out.shape) + len(spec.shape)
@@ -236,14 +261,13 @@ class Splitter:
                 self.layouts[spec.value] = split_of(spec, cut)
 
     def _results(self, index: int, op: Op, cost: Cost, placed: Placement) -> None:
-        cast = bool(op.inputs) and all(
-            spec.value in self.derived or self.trace.values[spec.value].kind == "parameter" for spec in op.inputs
-        )
+        cast = self._casts(op)
         for spec, cut in zip(op.outputs, placed.outputs, strict=True):
             if self._given(spec.value):
                 continue
             if cut is not None:
                 self.splits[spec.value] = split_of(spec, cut)
+                self.once.add(spec.value)
             elif not any(one.value == spec.value for one in op.inputs):
                 self.splits.pop(spec.value, None)
             if cast:
