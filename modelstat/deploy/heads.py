@@ -5,7 +5,7 @@ from __future__ import annotations
 from itertools import pairwise
 from math import gcd
 
-from modelstat.deploy.cut import Cut, even
+from modelstat.deploy.cut import Cut, cut_of, even
 from modelstat.deploy.placement import Operands, Placement, data_alone, nothing
 from modelstat.errors import UsageError
 from modelstat.records import Op
@@ -107,4 +107,5 @@ def _groups(known: Operands, cut: Cut) -> Placement | None:
     if cut.axis != 1 or any(block % wide for block in blocks):
         return None
     vectors = tuple(cut.on(0) for _ in op.inputs[1:])
-    return Placement((cut, *vectors), (cut, *(None,) * (len(op.outputs) - 1)), arguments={name: groups // cut.ways})
+    statistics = cut_of(1, (bound // wide for bound in cut.sections(shape[1])), cut.ways)
+    return Placement((cut, *vectors), (cut, *(statistics,) * (len(op.outputs) - 1)), arguments={name: groups // cut.ways})
