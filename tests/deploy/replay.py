@@ -18,7 +18,6 @@ from modelstat.deploy.shards import WALKS
 from modelstat.deploy.splitter import Splitter
 from modelstat.deploy.wishes import Wishes
 from modelstat.records import Op, TensorSpec, Trace
-from modelstat.trace.capture import capture
 
 Step = tuple[str, int, Placement | None]
 
@@ -54,9 +53,8 @@ class Script(Splitter):
 class Replay:
     """A model on ``gpus`` GPUs. ``storages`` has what each of them holds in the end, by value."""
 
-    def __init__(self, model: nn.Module, args: tuple[Tensor, ...], gpus: int) -> None:
-        self.model, self.gpus = model, gpus
-        self.trace = capture(model, args)
+    def __init__(self, trace: Trace, model: nn.Module, args: tuple[Tensor, ...], gpus: int) -> None:
+        self.trace, self.gpus = trace, gpus
         costs = costs_of(self.trace)
         wishes = Wishes()
         for _ in range(WALKS):
@@ -66,7 +64,8 @@ class Replay:
                 break
             wishes = self.script.wished()
         self.storages: list[dict[int, Tensor]] = [{} for _ in range(gpus)]
-        self.partial: set[int] = set()
+        self.ways: dict[int, int] = {}
+        """Value -> among how many GPUs it is, or was, to be summed."""
         inputs = iter(args)
         named = dict((*model.named_parameters(), *model.named_buffers()))
         given = {one.value: named[one.name].detach() for one in self.trace.parameters if one.value is not None}
@@ -125,7 +124,7 @@ class Replay:
             ]
             for tensor, spec in zip(tensors, local.inputs, strict=True):
                 assert tuple(tensor.shape) == spec.shape, (op.name, tensor.shape, spec.shape)
-            made = call(local, tensors, rank, placed, self.gpus)
+            made = call(local, tensors, rank, placed)
             for tensor, spec, cut, mine in zip(made, op.outputs, placed.outputs, local.outputs, strict=True):
                 assert tuple(tensor.shape) == mine.shape, (op.name, tensor.shape, mine.shape)
                 if spec.value not in storage:
@@ -143,11 +142,6 @@ class Replay:
             summed = [self.ways[spec.value] for spec in op.inputs if spec.value in self.ways]
             self.ways.update((spec.value, summed[0]) for spec in op.outputs if summed)
 
-    @property
-    def ways(self) -> dict[int, int]:
-        """Value -> among how many GPUs it is, or was, to be summed."""
-        return self.__dict__.setdefault("_ways", {})
-
     def _indices(self, cut: Cut, size: int, rank: int) -> Tensor:
         split = Split(cut.period, cut.bounds, cut.ways)
         return self._own(split, rank, size, 1).nonzero().flatten()
@@ -160,7 +154,7 @@ def _window(storage: dict[int, Tensor], spec: TensorSpec) -> Tensor:
     return storage[spec.value].as_strided(spec.shape, spec.strides, spec.offset)
 
 
-def call(op: Op, tensors: list[Tensor], rank: int, placed: Placement, gpus: int) -> list[Tensor]:
+def call(op: Op, tensors: list[Tensor], rank: int, placed: Placement) -> list[Tensor]:
     """Runs one op on one GPU's part. Of a sum in parts, the first GPU adds what is added to it."""
     given: dict[str, Any] = {name: value for name, value in op.arguments.items() if name not in ("device", "memory_format", "layout")}
     for name, tensor in zip(op.names, tensors, strict=True):

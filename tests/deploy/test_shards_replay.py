@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable
+from functools import cache
 
 import pytest
 import torch
@@ -10,6 +11,8 @@ from torch import Tensor, nn
 from torch.nn import functional
 
 from modelstat.deploy import contraction
+from modelstat.records import Trace
+from modelstat.trace.capture import capture
 from tests.deploy.replay import Replay
 
 WIDTH, HEADS, LENGTH = 32, 4, 6
@@ -183,7 +186,7 @@ def hidden(length: int = LENGTH) -> tuple[Tensor, ...]:
     return tokens(2, length, WIDTH)
 
 
-def cache() -> tuple[Tensor, ...]:
+def past() -> tuple[Tensor, ...]:
     return tokens(2, HEADS, LENGTH, WIDTH // HEADS)
 
 
@@ -191,6 +194,7 @@ CASES: dict[str, tuple[Callable[[], nn.Module], Callable[[], tuple[Tensor, ...]]
     "llama": (Llama, hidden),
     "llama, a length as long as the width": (lambda: Llama(length=WIDTH), lambda: hidden(WIDTH)),
     "llama, one head of keys": (lambda: Llama(shared=1), hidden),
+    "llama, eight heads": (lambda: Llama(shared=4, heads=8), hidden),
     "llama, norms of heads": (lambda: Llama(norms=True), hidden),
     "gpt": (Gpt, hidden),
     "gpt, a length as long as the width": (Gpt, lambda: hidden(WIDTH)),
@@ -203,17 +207,26 @@ CASES: dict[str, tuple[Callable[[], nn.Module], Callable[[], tuple[Tensor, ...]]
     "vocabulary": (Vocabulary, lambda: (torch.randint(0, 40, (2, LENGTH)),)),
     "gates": (Gates, lambda: (*tokens(2, WIDTH), *tokens(2, WIDTH), *tokens(2, WIDTH))),
     "side by side": (Parallel, hidden),
-    "cache, lengthened": (lambda: Cached(in_place=False), lambda: (*hidden(1), *cache(), *cache())),
-    "cache, in place": (lambda: Cached(in_place=True), lambda: (*hidden(1), *cache(), *cache())),
+    "cache, lengthened": (lambda: Cached(in_place=False), lambda: (*hidden(1), *past(), *past())),
+    "cache, in place": (lambda: Cached(in_place=True), lambda: (*hidden(1), *past(), *past())),
     "encoder layer": (lambda: nn.TransformerEncoderLayer(WIDTH, HEADS, 64, batch_first=True).eval(), hidden),
     "encoder layer, length first": (lambda: nn.TransformerEncoderLayer(WIDTH, HEADS, 64, activation="gelu").eval(), hidden),
 }
 
 
-def check(model: nn.Module, args: tuple[Tensor, ...], gpus: int) -> Replay:
+@cache
+def case(name: str) -> tuple[nn.Module, tuple[Tensor, ...], Trace]:
+    torch.manual_seed(0)
+    build, inputs = CASES[name]
+    model, args = build(), inputs()
+    return model, args, capture(model, tuple(each.clone() for each in args))
+
+
+def check(name: str, gpus: int) -> Replay:
+    model, args, trace = case(name)
     with torch.no_grad():
         expected = model(*(each.clone() for each in args))
-        replay = Replay(model, args, gpus)
+        replay = Replay(trace, model, args, gpus)
     assert any(cut is not None for _, _, placed in replay.script.steps if placed for cut in placed.inputs), "something is split"
     for rank in range(gpus):
         (found,) = (one for one in replay.output(rank) if one.numel() == expected.numel())
@@ -221,20 +234,16 @@ def check(model: nn.Module, args: tuple[Tensor, ...], gpus: int) -> Replay:
     return replay
 
 
-@pytest.mark.parametrize("small", [0, 2**24], ids=["all-weights-split", "small-weights-whole"])
-@pytest.mark.parametrize("gpus", [2, 4])
+@pytest.mark.parametrize(("gpus", "small"), [(2, contraction.SMALL), (4, 0)], ids=["2-small-weights-whole", "4"])
 @pytest.mark.parametrize("name", CASES)
 def test_parts_make_the_whole(name: str, gpus: int, small: int, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(contraction, "SMALL", small)
     monkeypatch.setattr(contraction, "SMALL_TABLE", 0)
-    torch.manual_seed(0)
-    build, inputs = CASES[name]
-    check(build(), inputs(), gpus)
+    check(name, gpus)
 
 
 def test_gpus_share_heads_of_keys() -> None:
     """Four heads of keys on eight GPUs: two have the same head, whose projection both compute."""
-    torch.manual_seed(0)
-    replay = check(Llama(shared=4, heads=8), hidden(), 8)
-    keys = next(index for index, one in enumerate(replay.trace.parameters) if one.name == "k.weight")
-    assert replay.script.held[replay.trace.parameters[keys].value or 0].ways == 4
+    replay = check("llama, eight heads", 8)
+    held = {one.name: replay.script.held[one.value].ways for one in replay.trace.parameters if one.value in replay.script.held}
+    assert (held["q.weight"], held["k.weight"], held["v.weight"]) == (8, 4, 4)
