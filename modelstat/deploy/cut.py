@@ -53,7 +53,10 @@ class Cut(msgspec.Struct, frozen=True):
 
 
 class Split(msgspec.Struct, frozen=True):
-    """A storage in blocks: as :class:`Cut`, with places in bits from its start. ``firm``: no other layout will do."""
+    """A storage in blocks: as :class:`Cut`, with places in bits from its start. ``firm``: no other layout will do.
+
+    Equal sections may be written as such, so that one of them can still be divided, or as a period of one section.
+    """
 
     period: int
     bounds: tuple[int, ...]
@@ -104,14 +107,14 @@ def fitted(spec: TensorSpec, split: Split) -> Cut | None:
     Axes whose step is a multiple of the period stay in one place of it. Of the others the one with the longest step must carry the split,
     and the rest must stay within one of its steps.
     """
-    carrier = _carrier(spec, split.period)
+    period, bounds = _normal(split.bounds)
+    carrier = _carrier(spec, period)
     if carrier is None:
         return None
     axis, step, first = carrier
-    size, bounds = spec.shape[axis], split.bounds
-    last = first + size * step
-    if last > split.period:
-        if first or last % split.period:
+    last = first + spec.shape[axis] * step
+    if last > period:
+        if first or last % period:
             return None
     elif first in bounds and last in bounds:
         bounds = tuple(bound - first for bound in bounds if first <= bound <= last)
@@ -154,7 +157,7 @@ def refined(spec: TensorSpec, split: Split, gpus: int) -> Split | None:
         # Two or three of a kind are parts of a fused projection, each of which is shared out; more are heads of keys and values.
         tries.insert(1 if size >= HEADS else 2, (inside, size))
     for bounds, ways in tries:
-        found = Split(*_normal(bounds), ways)
+        found = Split(split.period, tuple(sorted(set(bounds))), ways)
         if fitted(spec, found) is not None:
             return found
     return None
@@ -170,4 +173,4 @@ def merged(one: Split, other: Split) -> Split:
         if period % each.period:
             return one
         bounds.update(start + bound for start in range(0, period, each.period) for bound in each.bounds)
-    return Split(*_normal(bounds), min(one.ways, other.ways), one.firm)
+    return Split(period, tuple(sorted(bounds)), min(one.ways, other.ways), one.firm)

@@ -266,7 +266,8 @@ class Splitter:
             if self._given(spec.value):
                 continue
             if cut is not None:
-                self.splits[spec.value] = split_of(spec, cut)
+                wish = self.wishes.layouts.get(spec.value)
+                self.splits[spec.value] = wish if wish is not None and fitted(spec, wish) == cut else split_of(spec, cut)
                 self.once.add(spec.value)
             elif not any(one.value == spec.value for one in op.inputs):
                 self.splits.pop(spec.value, None)

@@ -136,14 +136,14 @@ def test_views_of_split_features(shape: tuple[int, ...], strides: tuple[int, ...
 
 
 def test_thirds_become_sections() -> None:
-    """(4, 3 x 6) on two GPUs: the middle third asks for three equal sections, which are a period of one third."""
+    """(4, 3 x 6) on two GPUs: the middle third asks for three sections, which are equal."""
     base = TensorSpec((4, 18), "float32", (18, 1), 0)
     split = split_of(base, even(1, 18, 2))
     third = TensorSpec((4, 6), "float32", (18, 1), 0, 6)
     assert fitted(third, split) is None
     found = refined(third, split, 2)
     assert found is not None
-    assert found == Split(6 * 32, (0, 6 * 32), 2)
+    assert found == Split(18 * 32, (0, 6 * 32, 12 * 32, 18 * 32), 2)
     assert fitted(third, found) == even(1, 6, 2)
     assert fitted(base, found) == even(1, 6, 2), "all three, one after another"
 
