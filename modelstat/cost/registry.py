@@ -183,6 +183,7 @@ def costs(trace: Trace, *, causal: Causal = "full") -> tuple[Cost, ...]:
 
 
 def halved(op: Op) -> Op:
+    """A causal op that counts the pairs below its mask only; any other op as it is."""
     return msgspec.structs.replace(op, arguments={**op.arguments, CAUSAL_HALF: True}) if op.argument("is_causal") else op
 
 

@@ -120,8 +120,7 @@ def _split(known: Operands) -> list[tuple[Cut, Cut, TensorSpec]]:
 
 COPIES = frozenset((
     "_to_copy", "clone", "contiguous", "copy", "copy_", "repeat", "expand_copy", "constant_pad_nd", "fill", "zero", "tril", "triu",
-    "full_like", "zeros_like", "ones_like", "empty_like", "empty", "empty_permuted", "empty_strided", "new_empty", "new_empty_strided", "new_zeros",
-    "new_ones", "new_full", "zeros", "ones", "full", "alias_copy", "detach_copy", "lift_fresh_copy", "type_as", "to",
+    "full_like", "zeros_like", "ones_like", "empty_like", "alias_copy", "detach_copy", "lift_fresh_copy", "type_as", "to",
 ))  # fmt: skip
 """Copies and fills that leave every element at its index, as far as its axis keeps its length."""
 

@@ -1,14 +1,14 @@
 """Tensor parallelism: what one of N GPUs computes, reads and holds, and what it must exchange.
 
 The trace is followed along its data flow. A value is whole on every GPU, or split, or each GPU has a part of a sum. A contraction splits
-the columns of its weight where its input is whole, and leaves a split result; where its input is split it splits the rows, and the parts are
-summed: one all-reduce for two contractions, as Megatron-LM has it. The sum waits as long as what follows is linear. Other ops work on the
-part that they are given, and gather what they need whole (a LayerNorm over split features, an op without a rule).
+the columns of its weight where its input is whole, and leaves a split result; where its input is split it splits the rows, and the parts
+are summed: one all-reduce for two contractions, as Megatron-LM has it. The sum waits as long as what follows is linear. Other ops work on
+the part that they are given, and gather what they need whole (a LayerNorm over split features, an op without a rule).
 
 How a value is split is exact: :mod:`~modelstat.deploy.cut` keeps which places of its storage each GPU has, so every view of it knows
 whether one of its axes carries the split. Which columns of a weight a GPU gets is free: the first walk shares them out in one block each;
-what then does not fit (the thirds of a fused projection, two halves of a gated one, fewer heads of keys and values than GPUs) is wished for,
-and the trace is walked again with that layout, until a walk wishes for nothing else. What is still gathered is gathered, and counted.
+what then does not fit (the thirds of a fused projection, two halves of a gated one, fewer heads of keys and values than GPUs) is wished
+for, and the trace is walked again with that layout, until a walk wishes for nothing else. What is still gathered is counted.
 """
 
 from __future__ import annotations

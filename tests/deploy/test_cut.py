@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from contextlib import suppress
 from itertools import pairwise, product
 from math import prod
 
@@ -63,17 +64,15 @@ def windows(draw: st.DrawFn) -> tuple[torch.Tensor, Split]:
         elif kind == "expand":
             tensor = tensor.unsqueeze(axis).expand(*tensor.shape[:axis], 2, *tensor.shape[axis:])
         elif tensor.dim() > 1 and axis + 1 < tensor.dim():
-            try:
+            with suppress(RuntimeError):  # axes that do not follow each other in memory are no view
                 tensor = tensor.view(*tensor.shape[:axis], length * tensor.shape[axis + 1], *tensor.shape[axis + 2 :])
-            except RuntimeError:
-                pass
     return tensor, split
 
 
 def places(tensor: torch.Tensor) -> dict[tuple[int, ...], int]:
     """Index of each element -> its place in the storage."""
     return {
-        index: tensor.storage_offset() + sum(one * stride for one, stride in zip(index, tensor.stride(), strict=True))
+        index: int(tensor.storage_offset()) + sum(one * stride for one, stride in zip(index, tensor.stride(), strict=True))
         for index in product(*map(range, tensor.shape))
     }
 
