@@ -14,6 +14,8 @@ from torch.nn import functional
 from modelstat.cost.registry import costs as costs_of
 from modelstat.deploy import contraction
 from modelstat.deploy.collectives import Collective
+from modelstat.deploy.plan import Plan, Rule
+from modelstat.deploy.quantized import planned
 from modelstat.deploy.shards import Shards, shards
 from modelstat.errors import UsageError
 from modelstat.records import Op, TensorSpec, Trace
@@ -288,3 +290,19 @@ def test_casts_of_weights_are_split_too() -> None:
     assert casts
     assert all(mine.read * 2 == cost.read and mine.write * 2 == cost.write for cost, mine in casts if cost.family == "copy")
     assert found.split_share == 1.0
+
+
+@pytest.mark.parametrize(
+    ("weights", "group", "scales"),
+    [
+        ("int8", None, (2 * HIDDEN // 4, 2 * WIDTH)),  # one an output: a fourth of the columns' outputs; all outputs where rows are split
+        ("int4", 64, (4 * WIDTH * HIDDEN // 64 // 4, 4 * WIDTH * HIDDEN // 64 // 4)),  # one a group: a fourth of the groups
+    ],
+)
+def test_scales_of_quantised_weights_are_split_with_their_groups(weights: str, group: int | None, scales: tuple[int, int]) -> None:
+    trace = planned(block(), Plan(Rule(weights, group=group)))
+    found = shards(trace, costs_of(trace), 4)
+    first, second = (cost for cost in found.costs if cost.macs)
+    part = WIDTH * HIDDEN // 4 // (1 if weights == "int8" else 2)
+    assert first.read == 4 * ROWS * WIDTH + part + scales[0]
+    assert second.read == 4 * ROWS * HIDDEN // 4 + part + scales[1]
