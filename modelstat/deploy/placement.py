@@ -95,11 +95,14 @@ def pointwise(known: Operands) -> Placement | None:
         target = cut.on(cut.axis + rank - len(spec.shape))
         if target.axis < 0 or spec.shape[cut.axis] != out.shape[target.axis]:
             return None
-        shift = [(one, each.axis + rank - len(other.shape)) for one, each, other in _split(known)]
+        shift = [(one, one.axis + rank - len(other.shape)) for one, other in _split(known)]
         full = [one for one, other in zip(known.cuts, op.inputs, strict=True) if other.shape == out.shape]
         if spec.bytes < out.bytes and None in full:
             return None  # a gate or a shift is gathered, rather than what it is applied to split
         target = target.on(target.axis, max(one.ways for one, axis in shift if axis == target.axis and one.like(target)))
+        asks = _sections(known, target, rank)
+        if asks:
+            return nothing(known, *asks)
     if target is None:
         return None
     inputs: list[Cut | None] = []
@@ -114,8 +117,22 @@ def pointwise(known: Operands) -> Placement | None:
     return Placement(tuple(inputs), tuple(target if spec.shape == out.shape else None for spec in op.outputs))
 
 
-def _split(known: Operands) -> list[tuple[Cut, Cut, TensorSpec]]:
-    return [(cut, cut, spec) for cut, spec in zip(known.cuts, known.op.inputs, strict=True) if cut is not None]
+def _sections(known: Operands, target: Cut, rank: int) -> tuple[tuple[int, Cut], ...]:
+    """The inputs that are split along the same axis in other sections, and the sections of all of them."""
+    size = known.op.outputs[0].shape[target.axis]
+    same = {
+        index: cut
+        for index, (cut, spec) in enumerate(zip(known.cuts, known.op.inputs, strict=True))
+        if cut is not None and cut.axis + rank - len(spec.shape) == target.axis and spec.shape[cut.axis] == size
+    }
+    every = cut_of(target.axis, (bound for cut in same.values() for bound in cut.sections(size)), target.ways)
+    if every is None:
+        return ()
+    return tuple((index, every.on(cut.axis)) for index, cut in same.items() if not cut.like(every))
+
+
+def _split(known: Operands) -> list[tuple[Cut, TensorSpec]]:
+    return [(cut, spec) for cut, spec in zip(known.cuts, known.op.inputs, strict=True) if cut is not None]
 
 
 COPIES = frozenset((
@@ -153,9 +170,9 @@ def concatenation(known: Operands) -> Placement | None:
     if cut.axis != along:
         if any(len(spec.shape) != len(op.outputs[0].shape) for spec in op.inputs):
             return None
-        ways = max(one.ways for one, _, _ in _split(known) if one.axis == cut.axis and one.like(cut))
+        ways = max(one.ways for one, _ in _split(known) if one.axis == cut.axis and one.like(cut))
         return Placement((cut.on(cut.axis, ways),) * len(op.inputs), (cut.on(cut.axis, ways),))
-    ways = max(one.ways for one, _, _ in _split(known))
+    ways = max(one.ways for one, _ in _split(known))
     inputs, bounds, end = [], [0], 0
     for spec, one in zip(op.inputs, known.cuts, strict=True):
         size = spec.shape[along]

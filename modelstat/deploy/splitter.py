@@ -181,7 +181,7 @@ class Splitter:
             placed = rule(Operands(op, cuts, weights, wanted, op.outputs[0].value in self.wishes.whole, self.gpus))
             for number, cut in placed.asks if placed is not None else ():
                 spec = op.inputs[number]
-                if cut.ways == 1 or not self._laid_out(spec.value, split_of(spec, cut, firm=True)):
+                if cut.ways == 1 or not self._laid_out(spec.value, split_of(spec, cut, firm=rule is attention)):
                     self._gather(spec.value, index)
             if placed is None or not placed.asks:
                 break
