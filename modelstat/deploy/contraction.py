@@ -10,7 +10,7 @@ from itertools import pairwise
 from math import prod
 
 from modelstat.deploy.cut import Cut, cut_of, even
-from modelstat.deploy.placement import Operands, Placement, data_alone, nothing
+from modelstat.deploy.placement import Operands, Placement, data_alone
 from modelstat.records import TensorSpec
 
 SMALL = 2**24
@@ -166,7 +166,7 @@ def _grouped(known: Operands, data: int, weight: int, bias: int | None, groups: 
             return None
     widths = [(high - low) // cut.ways for low, high in pairwise(cut.bounds)]
     if any(width % (taken // groups) for width in widths):
-        return nothing(known)
+        return None
     made = cut_of(1, (bound * given // taken for bound in cut.sections(taken)), cut.ways)
     if made is None:
         return None

@@ -174,3 +174,16 @@ def merged(one: Split, other: Split) -> Split:
             return one
         bounds.update(start + bound for start in range(0, period, each.period) for bound in each.bounds)
     return Split(period, tuple(sorted(bounds)), min(one.ways, other.ways), one.firm)
+
+
+def serves(had: Cut | None, cut: Cut | None) -> bool:
+    """Whether what a GPU has is what it works on, or that and more."""
+    return had is not None and cut is not None and had.axis == cut.axis and had.like(cut) and had.ways <= cut.ways
+
+
+def part(spec: TensorSpec, cut: Cut | None) -> TensorSpec:
+    """One GPU's part of a window."""
+    if cut is None:
+        return spec
+    shape = (*spec.shape[: cut.axis], spec.shape[cut.axis] // cut.ways, *spec.shape[cut.axis + 1 :])
+    return msgspec.structs.replace(spec, shape=shape)

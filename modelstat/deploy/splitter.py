@@ -7,24 +7,13 @@ from collections.abc import Sequence
 import msgspec
 
 from modelstat.cost.record import Cost
+from modelstat.deploy.axes import along_others, indexed, reduction, spatial
 from modelstat.deploy.collectives import Collective
 from modelstat.deploy.contraction import convolution, lookup, product
-from modelstat.deploy.cut import Cut, Split, fitted, merged, refined, split_of
+from modelstat.deploy.cut import Cut, Split, fitted, merged, part, refined, serves, split_of
+from modelstat.deploy.elements import copies, gated, lends, pointwise
 from modelstat.deploy.heads import attention, check_heads, norm
-from modelstat.deploy.placement import (
-    Cuts,
-    Operands,
-    Placement,
-    Rule,
-    along_others,
-    copies,
-    gated,
-    indexed,
-    lends,
-    pointwise,
-    reduction,
-    spatial,
-)
+from modelstat.deploy.placement import Cuts, Operands, Placement, Rule
 from modelstat.deploy.wishes import Wishes
 from modelstat.records import Op, TensorSpec, Trace
 
@@ -114,7 +103,7 @@ class Splitter:
         placed = self._placed(index, op, cost) or Placement((None,) * len(op.inputs), (None,) * len(op.outputs))
         if not lends(op):
             for spec, cut in zip(op.inputs, placed.inputs, strict=True):
-                if spec.value in self.splits and spec.elements and not _serves(fitted(spec, self.splits[spec.value]), cut):
+                if spec.value in self.splits and spec.elements and not serves(fitted(spec, self.splits[spec.value]), cut):
                     self._gather(spec.value, index)
             self._use(op, placed.inputs)
         if cost.family not in ("matmul", "attention") and any(placed.inputs) and any(placed.outputs):
@@ -278,16 +267,3 @@ class Splitter:
                 if cost.family == "reduction":
                     self._add_up(spec.value)
                     self.unsplit.add(op.inputs[0].value)
-
-
-def _serves(had: Cut | None, cut: Cut | None) -> bool:
-    """Whether what a GPU has is what it works on, or that and more."""
-    return had is not None and cut is not None and had.axis == cut.axis and had.like(cut) and had.ways <= cut.ways
-
-
-def part(spec: TensorSpec, cut: Cut | None) -> TensorSpec:
-    """One GPU's part of a window."""
-    if cut is None:
-        return spec
-    shape = (*spec.shape[: cut.axis], spec.shape[cut.axis] // cut.ways, *spec.shape[cut.axis + 1 :])
-    return msgspec.structs.replace(spec, shape=shape)

@@ -246,6 +246,11 @@ class Recast(nn.Module):
         (lambda y: y.unflatten(-1, (3, 8)).relu().sum((2, 3)), [("all-reduce", 2 * 3 * 4)]),  # thirds, each shared out
         (lambda y: y[..., :12].relu() + y[..., 12:].sum(1, keepdim=True), [("all-gather", 2 * 3 * 12 * 4)]),  # halves
         (lambda y: y[..., 5].relu(), [("all-gather", 2 * 3 * 24 * 4)]),  # one feature
+        (lambda y: y.roll(1, 1).sum(-1), [("all-reduce", 2 * 3 * 4)]),  # along the length
+        (lambda y: y.roll(1, 2).sum(-1), [("all-gather", 2 * 3 * 24 * 4)]),  # along the features
+        (lambda y: functional.pad(y, (1, -1)).sum(-1), [("all-gather", 2 * 3 * 24 * 4)]),
+        (lambda y: y.sort(1)[0].sum(-1), [("all-reduce", 2 * 3 * 4)]),
+        (lambda y: y.topk(2, -1)[0], [("all-gather", 2 * 3 * 24 * 4)]),
         (lambda y: y.argmax(-1), [("all-gather", 2 * 3 * 24 * 4)]),
         (lambda y: y.transpose(0, 1).contiguous().sum((0, 2)), [("all-reduce", 2 * 4)]),
         (lambda y: torch.stack((y, y.relu()), 1).sum(-1), [("all-reduce", 2 * 2 * 3 * 4)]),

@@ -97,6 +97,10 @@ class Fused(nn.Module):
         elif self.kind == "uneven":
             gate, up = both[..., :32], both[..., 48:80]
             return torch.cat((gate.relu() * up, both[..., 80:]), -1) @ self.down.weight.t()
+        elif self.kind == "parts of what is gated":
+            gate, up = both[..., :48], torch.cat((both[..., 48:64].relu(), both[..., 64:]), -1)
+        elif self.kind == "moved":
+            gate, up = functional.pad(both.roll(1, 1).flip(1), (0, 0, 1, -1)).chunk(2, -1)
         else:
             gate, up = both.chunk(2, -1)
         return self.down(functional.silu(gate) * up)
@@ -202,6 +206,8 @@ CASES: dict[str, tuple[Callable[[], nn.Module], Callable[[], tuple[Tensor, ...]]
     "gate and up in halves": (lambda: Fused("chunk"), hidden),
     "glu": (lambda: Fused("glu"), hidden),
     "gate and up interleaved": (lambda: Fused("interleaved"), hidden),
+    "sections of a section": (lambda: Fused("parts of what is gated"), hidden),
+    "moved along the length": (lambda: Fused("moved"), hidden),
     "sections of other lengths": (lambda: Fused("uneven"), hidden),
     "images": (lambda: Images().eval(), lambda: tokens(2, 3, 8, 8)),
     "vocabulary": (Vocabulary, lambda: (torch.randint(0, 40, (2, LENGTH)),)),
