@@ -133,7 +133,7 @@ class Splitter:
         if name not in LINEAR or any(self.readers[value] > 1 or self.trace.values[value].output for value in parts):
             return False
         others = [spec for spec in op.inputs if spec.value not in parts]
-        if any(spec.value in self.splits for spec in others):
+        if any(spec.value in self.splits for spec in others) or len({self.partial[value][1] for value in parts}) > 1:
             return False
         if name in ("add", "sub", "cat"):
             return not others and (len(op.inputs) > 1 or name == "cat")
