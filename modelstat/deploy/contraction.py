@@ -58,9 +58,8 @@ def contraction(known: Operands, letters: list[str], result: str) -> Placement |
     """The placement of a contraction whose inputs' axes have these letters, aligned at the last axis; without letters: whole."""
     op = known.op
     axes = [_axes(spec, text) for spec, text in zip(op.inputs, letters, strict=True)]
-    lead = known.largest()
-    if lead is not None and known.weights[lead] and known.whole and op.inputs[lead].elements < SMALL:
-        return None
+    # Data lead; a cast of a weight follows, in whatever way it was split before.
+    lead = known.largest(data=True)
     weight = next((index for index in reversed(range(len(axes))) if known.weights[index] and len(axes[index]) > 1), None)
     if lead is None:
         if weight is None:

@@ -34,9 +34,9 @@ class Operands(msgspec.Struct, frozen=True):
         """Index of the first input that has one of these names."""
         return next((index for index, name in enumerate(self.op.names) if name in names), None)
 
-    def largest(self) -> int | None:
-        """Index of the largest input that is split."""
-        split = [index for index, cut in enumerate(self.cuts) if cut is not None]
+    def largest(self, *, data: bool = False) -> int | None:
+        """Index of the largest input that is split, among all or among those that are no weights."""
+        split = [index for index, cut in enumerate(self.cuts) if cut is not None and not (data and self.weights[index])]
         return max(split, key=lambda index: self.op.inputs[index].bytes, default=None)
 
 

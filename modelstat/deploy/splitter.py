@@ -50,6 +50,8 @@ class Splitter:
         self.layouts: dict[int, Split] = {}
         self.unsplit: set[int] = set()
         """What is wished of the next walk, see :class:`Wishes`."""
+        self.taken: dict[int, Split | None] = {}
+        """Of whole results, the part that every reader takes: what made them need make no more. None where some reader takes all."""
         self.collectives: list[Collective] = []
         self.once: set[int] = set()
         """Values that were split when they were made."""
@@ -79,10 +81,10 @@ class Splitter:
             op = self.trace.ops[index]
             if any(spec.value in self.unsplit for spec in op.outputs):
                 self.unsplit.update(spec.value for spec in op.inputs if spec.value in self.once)
-        found = self.wishes.and_also(self.layouts, self.unsplit, set())
-        # Readers that differ about a value in a layout that was wished for only now may agree next time.
-        shared = {value for value in self.needed & self.held.keys() if found.layouts.get(value) == self.wishes.layouts.get(value)}
-        return found.and_also({}, set(), shared)
+        parts = {value: split for value, split in self.taken.items() if split is not None}
+        found = self.wishes.and_also({**parts, **self.layouts}, self.unsplit, set())
+        # Readers may differ about a value only until the others' layouts are settled.
+        return found if found != self.wishes else found.and_also({}, set(), self.needed & self.held.keys())
 
     def _given(self, value: int) -> bool:
         return self.trace.values[value].kind != "activation"
@@ -149,7 +151,7 @@ class Splitter:
         for spec in op.inputs:
             if spec.value in self.splits and spec.elements and self._fitted(spec) is None and not lends(op):
                 self._gather(spec.value, index)
-        wanted = self._wanted(op)
+        wanted = self._wanted(op, cost.family)
         placed = self._ruled(rule, op, wanted, index)
         differs = wanted is not None and placed is not None and wanted != placed.outputs[0]
         if differs and cost.family in ALIKE and self._handed_on(op, wanted):
@@ -198,10 +200,11 @@ class Splitter:
         self.splits[value] = merged(self.splits[value], wished) if value in self.splits else wished
         return True
 
-    def _wanted(self, op: Op) -> Cut | None:
+    def _wanted(self, op: Op, family: str) -> Cut | None:
         value = op.outputs[0].value
         wish = self.wishes.layouts.get(value)
-        if wish is None or (value in self.wishes.whole and self._casts(op)):
+        needless = value in self.wishes.whole and family in ALIKE and not any(spec.value in self.splits for spec in op.inputs)
+        if wish is None or needless:
             return None
         return fitted(op.outputs[0], wish)
 
@@ -236,8 +239,10 @@ class Splitter:
         return split is None or cut is not None
 
     def _use(self, op: Op, cuts: Cuts) -> None:
-        """Notes what a GPU needs of values that are there from the start, and which layout of casts of parameters would spare work."""
-        for spec, cut in zip(op.inputs, cuts, strict=True):
+        """Notes what a GPU needs of values that are there from the start, and of whole results."""
+        for spec, taken in zip(op.inputs, cuts, strict=True):
+            # An axis that is expanded is no part of the storage.
+            cut = None if taken is None or not spec.strides[taken.axis] else taken
             if cut is None and self._given(spec.value):
                 self.needed.add(spec.value)
             elif cut is not None and self._given(spec.value):
@@ -246,8 +251,13 @@ class Splitter:
                     self.needed.add(spec.value)
                 if op.name.endswith("attention"):
                     self.layouts[spec.value] = split_of(spec, cut, firm=True)
-            elif cut is not None and spec.value in self.derived and spec.value not in self.splits:
-                self.layouts[spec.value] = split_of(spec, cut)
+            elif spec.value not in self.splits:
+                self.taken[spec.value] = None if cut is None else self._agreed(spec, cut)
+
+    def _agreed(self, spec: TensorSpec, cut: Cut) -> Split | None:
+        """The layout of a whole value of which this reader takes a part, as those before it did; None where they took other ones."""
+        split = split_of(spec, cut)
+        return split if self.taken.get(spec.value, split) == split else None
 
     def _results(self, index: int, op: Op, cost: Cost, placed: Placement) -> None:
         cast = self._casts(op)
