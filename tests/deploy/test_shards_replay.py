@@ -142,18 +142,26 @@ class Vocabulary(nn.Module):
 class Cached(nn.Module):
     """One token against a cache of keys and values, which is written in place or lengthened."""
 
-    def __init__(self, *, in_place: bool) -> None:
+    def __init__(self, *, in_place: bool, shared: int = HEADS) -> None:
         super().__init__()
-        self.in_place = in_place
-        self.qkv, self.out = nn.Linear(WIDTH, 3 * WIDTH), nn.Linear(WIDTH, WIDTH)
+        self.in_place, self.shared, self.size = in_place, shared, WIDTH // HEADS
+        self.qkv, self.out = nn.Linear(WIDTH, WIDTH + 2 * shared * self.size), nn.Linear(WIDTH, WIDTH)
 
     def forward(self, x: Tensor, keys: Tensor, values: Tensor) -> Tensor:
-        q, k, v = (each.view(2, 1, HEADS, -1).transpose(1, 2) for each in self.qkv(x).chunk(3, -1))
+        sizes = (WIDTH, self.shared * self.size, self.shared * self.size)
+        q, k, v = (each.view(2, 1, -1, self.size).transpose(1, 2) for each in self.qkv(x).split(sizes, -1))
         if self.in_place:
             keys[:, :, -1:], values[:, :, -1:] = k, v
         else:
             keys, values = torch.cat((keys, k), 2), torch.cat((values, v), 2)
-        mixed = functional.scaled_dot_product_attention(q, keys, values)
+        if self.shared < HEADS:  # repeated, and attended to by hand
+            keys, values = (
+                each[:, :, None].expand(2, self.shared, HEADS // self.shared, -1, self.size).reshape(2, HEADS, -1, self.size)
+                for each in (keys, values)
+            )
+            mixed = (q @ keys.transpose(-1, -2)).softmax(-1) @ values
+        else:
+            mixed = functional.scaled_dot_product_attention(q, keys, values)
         return x + self.out(mixed.transpose(1, 2).reshape(x.shape))
 
 
@@ -190,8 +198,8 @@ def hidden(length: int = LENGTH) -> tuple[Tensor, ...]:
     return tokens(2, length, WIDTH)
 
 
-def past() -> tuple[Tensor, ...]:
-    return tokens(2, HEADS, LENGTH, WIDTH // HEADS)
+def past(heads: int = HEADS) -> tuple[Tensor, ...]:
+    return (*tokens(2, heads, LENGTH, WIDTH // HEADS), *tokens(2, heads, LENGTH, WIDTH // HEADS))
 
 
 CASES: dict[str, tuple[Callable[[], nn.Module], Callable[[], tuple[Tensor, ...]]]] = {
@@ -213,8 +221,9 @@ CASES: dict[str, tuple[Callable[[], nn.Module], Callable[[], tuple[Tensor, ...]]
     "vocabulary": (Vocabulary, lambda: (torch.randint(0, 40, (2, LENGTH)),)),
     "gates": (Gates, lambda: (*tokens(2, WIDTH), *tokens(2, WIDTH), *tokens(2, WIDTH))),
     "side by side": (Parallel, hidden),
-    "cache, lengthened": (lambda: Cached(in_place=False), lambda: (*hidden(1), *past(), *past())),
-    "cache, in place": (lambda: Cached(in_place=True), lambda: (*hidden(1), *past(), *past())),
+    "cache, lengthened": (lambda: Cached(in_place=False), lambda: (*hidden(1), *past())),
+    "cache, in place": (lambda: Cached(in_place=True), lambda: (*hidden(1), *past())),
+    "cache, grouped queries by hand": (lambda: Cached(in_place=True, shared=2), lambda: (*hidden(1), *past(2))),
     "encoder layer": (lambda: nn.TransformerEncoderLayer(WIDTH, HEADS, 64, batch_first=True).eval(), hidden),
     "encoder layer, length first": (lambda: nn.TransformerEncoderLayer(WIDTH, HEADS, 64, activation="gelu").eval(), hidden),
 }
