@@ -16,6 +16,7 @@ if TYPE_CHECKING:
     from modelstat.analysis import Analysis
     from modelstat.api import analyze, compare, formula, stat, swap, sweep
     from modelstat.deploy.size import size
+    from modelstat.deploy.size_serving import size_serving
     from modelstat.errors import (
         BudgetError,
         BuildError,
@@ -72,6 +73,7 @@ __all__ = [
     "formula",
     "serve",
     "size",
+    "size_serving",
     "stat",
     "swap",
     "sweep",
@@ -83,6 +85,7 @@ _HOMES = {
     "Sweep": "modelstat.sweeping.sweep",
     "serve": "modelstat.serving.serve",
     "size": "modelstat.deploy.size",
+    "size_serving": "modelstat.deploy.size_serving",
     **dict.fromkeys(("analyze", "compare", "formula", "stat", "swap", "sweep"), "modelstat.api"),
 }
 

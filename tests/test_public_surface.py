@@ -20,7 +20,8 @@ ERRORS = [
 
 def test_all_is_exactly_this() -> None:
     classes = ["Analysis", *sorted([*ERRORS, "Comparison", "Sweep"])]
-    assert modelstat.__all__ == [*classes, "__version__", "analyze", "compare", "formula", "serve", "size", "stat", "swap", "sweep"]
+    functions = ["analyze", "compare", "formula", "serve", "size", "size_serving", "stat", "swap", "sweep"]
+    assert modelstat.__all__ == [*classes, "__version__", *functions]
 
 
 def test_every_error_class_is_public() -> None:
@@ -38,6 +39,7 @@ def test_every_error_class_is_public() -> None:
         ("Sweep", "modelstat.sweeping.sweep"),
         ("analyze", "modelstat.api"),
         ("size", "modelstat.deploy.size"),
+        ("size_serving", "modelstat.deploy.size_serving"),
         ("compare", "modelstat.api"),
         ("stat", "modelstat.api"),
         ("swap", "modelstat.api"),

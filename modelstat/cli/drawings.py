@@ -16,6 +16,8 @@ from modelstat.report.plot.theme import Theme
 
 if TYPE_CHECKING:
     from modelstat.analysis import Analysis
+    from modelstat.measure.measurement import Measurement
+    from modelstat.measure.overlay import Overlay
 
 
 class Drawings:
@@ -68,20 +70,29 @@ class Drawings:
     def __exit__(self, kind: type[BaseException] | None, error: BaseException | None, traceback: TracebackType | None) -> None:
         self._stack.__exit__(kind, error, traceback)
 
-    def draw(self, analyses: Sequence[Analysis], out: Output, *, ops: bool, compare: bool = False) -> None:
+    def draw(
+        self, analyses: Sequence[Analysis], out: Output, *, ops: bool = False, compare: bool = False, overlay: Overlay | None = None,
+        measurement: Measurement | None = None,
+    ) -> None:  # fmt: skip
         """Draw everything that was asked for: files into their places, the terminal's roofline (its ``ops``, else layers) into ``out``.
 
-        ``compare`` draws two analyses, before and after, with an arrow for each layer that changed.
+        ``compare`` draws two analyses, before and after, with an arrow for each layer that changed; ``overlay`` what was measured on the
+        only GPU of the only analysis, ``measurement`` the stopwatch's side of it.
         """
         if not (self._page or self._figure or self._roofline):
             return
         from modelstat.report.chart.view import views
 
+        found = None
+        if overlay is not None:
+            from modelstat.report.chart.measured import measured
+
+            found = measured(overlay, measurement)
         if self._page is not None:
             from modelstat.report.page.build import page
 
-            self._page.stream.write(page(analyses, compare=compare))
-        shown = views(analyses) if self._roofline or self._figure else ()
+            self._page.stream.write(page(analyses, compare=compare, measured=found))
+        shown = views(analyses, measured=found) if self._roofline or self._figure else ()
         if self._roofline:
             from modelstat.report.terminal import roofline
 

@@ -26,28 +26,60 @@ def gpus(
     name: str | None = None,
     /,
     *,
+    local: bool = False,
     format: Annotated[Literal["table", "json", "csv"], Parameter(show_default=False)] = "table",
 ) -> None:
     """List the GPUs, or show one.
 
     Args:
         name: A GPU (4090, "a100 80gb"), a definition or a TOML file; all without it.
+        local: The GPU of this machine, and the definition that --gpu takes.
         format: table (the default), json or csv.
     """
     from modelstat.hardware.database import all_gpus, find
 
-    chosen = all_gpus() if name is None else (find(name),)
+    single = local or name is not None
+    if local:
+        here = _local(name, format)
+        if here is None:
+            return
+        chosen: Sequence[Gpu] = (here,)
+    else:
+        chosen = all_gpus() if name is None else (find(name),)
     if format == "json":
         import msgspec
 
-        print(msgspec.json.format(msgspec.json.encode(chosen if name is None else chosen[0]), indent=2).decode())
+        print(msgspec.json.format(msgspec.json.encode(chosen[0] if single else chosen), indent=2).decode())
     elif format == "csv":
         _print_csv(chosen)
     else:
         from rich.console import Console
 
         console = Console() if sys.stdout.isatty() else Console(width=100)
-        console.print(_list(chosen) if name is None else _card(chosen[0]))
+        console.print(_card(chosen[0]) if single else _list(chosen))
+
+
+def _local(name: str | None, form: str) -> Gpu | None:
+    """This machine's GPU, told in one line before its card; None where there is none, which one line says too.
+
+    Raises UsageError where a name was given as well, where there is no GPU to write as JSON or CSV, and where too little is known of it.
+    """
+    from modelstat.errors import UsageError
+
+    if name is not None:
+        raise UsageError(f"gpus {name} --local: give a name, or --local for the GPU of this machine")
+    from modelstat.measure.local import is_there, local_gpu, without_gpu
+
+    if not is_there():
+        if form != "table":
+            raise UsageError(f"gpus --local --format {form}: {without_gpu()}")
+        print(without_gpu())
+        return None
+    found = local_gpu()
+    if form == "table":
+        how = "in the database" if found.known else "not in the database: derived from what torch tells of it"
+        print(f'This machine: {found.name}, {how}. The same anywhere: --gpu "{found.definition}"\n')
+    return found.gpu
 
 
 def _print_csv(chosen: Sequence[Gpu]) -> None:

@@ -6,7 +6,8 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Literal
 
 from modelstat.cli.lists import batches, precisions
-from modelstat.cli.options import RUN, SHOW, WHAT, option
+from modelstat.cli.options import DRAW, RUN, SHOW, WHAT, option
+from modelstat.report.plot.theme import Theme
 
 if TYPE_CHECKING:
     from modelstat.hardware.gpu import Gpu
@@ -31,6 +32,10 @@ def measure(
     top: Annotated[int | None, option(SHOW, "N")] = None,
     format: Annotated[Form, option(SHOW, "FORMAT")] = "table",
     output: Annotated[Path | None, option(SHOW, "FILE")] = None,
+    html: Annotated[Path | None, option(DRAW, "FILE")] = None,
+    roofline: Annotated[bool, option(DRAW)] = False,
+    plot: Annotated[Path | None, option(DRAW, "FILE")] = None,
+    plot_theme: Annotated[Theme | None, option(DRAW, "THEME")] = None,
     save: Annotated[Path | None, option(SHOW, "FILE")] = None,
 ) -> None:
     """Time a model here, op by op, beside the prediction.
@@ -48,10 +53,15 @@ def measure(
         top: The N ops that took longest.
         format: table, json, csv or markdown.
         output: Write to a file, whole or not at all.
+        html: The page, with the measured points on the roof.
+        roofline: Draw the measured points on the roof below the table.
+        plot: The measured points as a figure: .png, .svg or .pdf.
+        plot_theme: light (the default), dark or paper.
         save: Append the time to a CSV that --measured takes.
     """
     from modelstat.analysis import Analysis
     from modelstat.api import trace_spec
+    from modelstat.cli.drawings import Drawings
     from modelstat.cli.output import Output
     from modelstat.errors import UsageError
     from modelstat.measure.measurement import measure as measured
@@ -67,15 +77,18 @@ def measure(
         raise UsageError("one run is of one batch and one precision: give one of each")
     if not 0 < seconds <= 3600:
         raise UsageError(f"--seconds {seconds:g}: give a time above 0 and of at most an hour")
+    drawings = Drawings(html, plot, None, plot_theme, roofline=roofline)
+    drawings.check(gpus=1, batches=1, precisions=1, form=format, crosscheck=False, output=output)
     board = _board(device, gpu)
     execution = Execution(channels_last=channels_last)
-    with Output(output) as out:
+    with Output(output) as out, drawings:
         trace = trace_spec(model, input, sizes[0], names[0], channels_last=channels_last, cache=not no_cache)
         analysis = Analysis.from_trace(trace, [board], execution=execution)
         analysis.require_peak()
         built = parse(model).build(input, sizes[0], weights=True)
         found = measured(built.model, built.args, built.kwargs, analysis, device, channels_last=channels_last, budget=seconds)
         render(found.overlay, format, out.stream, top=top, measurement=found)
+        drawings.draw([analysis], out, overlay=found.overlay, measurement=found)
     if save is not None:
         name = gpu if gpu is not None and gpu.lower().endswith(".toml") else board.key
         append(save, _row(found, trace, name, model, input))
@@ -98,7 +111,7 @@ def _board(device: str, gpu: str | None) -> Gpu:
         )
     from modelstat.measure.local import local_gpu
 
-    return local_gpu()
+    return local_gpu().gpu
 
 
 def _row(found: Measurement, trace: Trace, gpu: str, model: str, input: str | None) -> dict[str, object]:

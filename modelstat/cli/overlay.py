@@ -6,8 +6,9 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Literal
 
 from modelstat.cli.lists import batches, precisions
-from modelstat.cli.options import RUN, SHOW, WHAT, option
+from modelstat.cli.options import DRAW, RUN, SHOW, WHAT, option
 from modelstat.cli.run import Mode
+from modelstat.report.plot.theme import Theme
 
 if TYPE_CHECKING:
     from modelstat.report.document import Document
@@ -29,6 +30,10 @@ def overlay(
     top: Annotated[int | None, option(SHOW, "N")] = None,
     format: Annotated[Form, option(SHOW, "FORMAT")] = "table",
     output: Annotated[Path | None, option(SHOW, "FILE")] = None,
+    html: Annotated[Path | None, option(DRAW, "FILE")] = None,
+    roofline: Annotated[bool, option(DRAW)] = False,
+    plot: Annotated[Path | None, option(DRAW, "FILE")] = None,
+    plot_theme: Annotated[Theme | None, option(DRAW, "THEME")] = None,
 ) -> None:
     """Lay profiles (ncu, nsys, torch.profiler) over a prediction.
 
@@ -45,9 +50,14 @@ def overlay(
         top: The N rows that took longest.
         format: table, json, csv or markdown.
         output: Write to a file, whole or not at all.
+        html: The page, with the measured points on the roof.
+        roofline: Draw the measured points on the roof below the table.
+        plot: The measured points as a figure: .png, .svg or .pdf.
+        plot_theme: light (the default), dark or paper.
     """
     from modelstat.analysis import Analysis
     from modelstat.api import trace_spec
+    from modelstat.cli.drawings import Drawings
     from modelstat.cli.output import Output
     from modelstat.errors import InputError, UsageError
     from modelstat.hardware.database import resolve
@@ -74,14 +84,18 @@ def overlay(
     if top is not None and top < 1:
         raise UsageError(f"--top {top} shows nothing: give at least 1")
     execution = parse_execution(mode, channels_last=channels_last)
+    drawings = Drawings(html, plot, None, plot_theme, roofline=roofline)
+    drawings.check(gpus=1, batches=1, precisions=1, form=format, crosscheck=False, output=output)
     profile = joined([read_profile(file) for file in files])
-    with Output(output) as out:
+    with Output(output) as out, drawings:
         trace = trace_spec(model, input, sizes[0], names[0], channels_last=execution.walks_channels_last, cache=not no_cache)
         if report is not None and [each.shape for each in trace.inputs] != [each.shape for each in report.inputs]:
             raise InputError(f"{model}: the report's inputs cannot be made again: give the model itself, with --input and --batch")
         analysis = Analysis.from_trace(trace, gpus, execution=execution)
         analysis.require_peak()
-        render(laid(trace, analysis.costs, analysis.rooflines[0], analysis.predictions[0], profile), format, out.stream, top=top)
+        found = laid(trace, analysis.costs, analysis.rooflines[0], analysis.predictions[0], profile)
+        render(found, format, out.stream, top=top)
+        drawings.draw([analysis], out, overlay=found)
 
 
 def _report(path: str) -> Document:

@@ -6,7 +6,7 @@ once, write every output once". ``None`` means known and free.
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from functools import cache
 from importlib import import_module
 from typing import Literal, TypeVar
@@ -175,11 +175,16 @@ ARITHMETIC = "arithmetic_dtype"
 """The argument that says in which dtype an op of a precision plan calculates, whatever its operands are stored in."""
 
 
-def costs(trace: Trace, *, causal: Causal = "full") -> tuple[Cost, ...]:
-    """The cost of every op of a trace, in order."""
-    if causal == "full":
-        return tuple(cost_of(op) for op in trace.ops)
-    return tuple(cost_of(halved(op)) for op in trace.ops)
+def costs(trace: Trace, *, causal: Causal = "full", alike: Sequence[int] | None = None) -> tuple[Cost, ...]:
+    """The cost of every op of a trace, in order.
+
+    ``alike`` names for each op the first one that costs the same, which alone is counted then.
+    """
+    ops = trace.ops if causal == "full" else tuple(halved(op) for op in trace.ops)
+    if alike is None:
+        return tuple(cost_of(op) for op in ops)
+    counted = {first: cost_of(ops[first]) for first in dict.fromkeys(alike)}
+    return tuple(counted[first] for first in alike)
 
 
 def halved(op: Op) -> Op:

@@ -41,6 +41,10 @@ class Series:
             self._walked[size] = self._fetch(size)
         return self._walked[size]
 
+    def alike(self, size: int) -> tuple[int, ...] | None:
+        """For each op of the trace at a size the first one with the same cost, None where that is not known."""
+        return None
+
 
 class BatchSeries(Series):
     """Batches: 1 is walked, all above follow from the walks at 2 and 3 as long as sizes are affine in the batch."""
@@ -62,6 +66,10 @@ class BatchSeries(Series):
             except NotAffineError:
                 self._pair, self.step = None, None
         return super().at(size)
+
+    def alike(self, size: int) -> tuple[int, ...] | None:
+        """As known from the two walks."""
+        return self._pair.alike if self._pair is not None and size > 1 else None
 
 
 class SizeSeries(Series):

@@ -3,12 +3,12 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
-from math import ceil
 
 import msgspec
 
 from modelstat import units
 from modelstat.cost.registry import costs as costs_of
+from modelstat.deploy.fleet import BATCHES, Out, fleet, rank, short
 from modelstat.deploy.prices import Prices
 from modelstat.deploy.series import Series
 from modelstat.errors import MissingPeakError, UsageError
@@ -18,11 +18,6 @@ from modelstat.predict.execution import Execution
 from modelstat.predict.passes import Pass
 from modelstat.predict.roofline import FITS_SHARE
 from modelstat.records import Trace
-
-HEADROOM = 0.3
-"""Capacity above the demand: the GPUs bear this share more than what arrives."""
-BATCHES = (1, 2, 3, 4, 6, 8, 12, 16, 24, 32, 48, 64, 96, 128, 192, 256, 384, 512, 768, 1024)
-"""Batches that are tried."""
 
 
 class Sized(msgspec.Struct, frozen=True):
@@ -45,13 +40,6 @@ class Sized(msgspec.Struct, frozen=True):
     cost_per_hour: float | None
     cost_per_million: float | None
     fits: bool | None
-
-
-class Out(msgspec.Struct, frozen=True):
-    """One GPU that cannot, and why."""
-
-    gpu: Gpu
-    reason: str
 
 
 class Sizing(msgspec.Struct, frozen=True):
@@ -78,7 +66,7 @@ def size(
     """Size a fleet of each GPU for ``qps`` requests/s, one sample each, with at most ``latency`` seconds (s) for each.
 
     A batch is full when its last request arrives, so the first one waits (B - 1) / (requests/s of its replica) and then t(B). GPUs are as
-    many as bear the demand and HEADROOM more. ``change`` is done to every trace (a precision plan). Raises UsageError for a demand or a
+    many as bear the demand and the headroom. ``change`` is done to every trace (a precision plan). Raises UsageError for a demand or a
     limit that is not above 0.
     """
     check_demand(qps, latency)
@@ -91,12 +79,12 @@ def size(
         try:
             found = _best(model, gpu, qps, latency, prices)
         except MissingPeakError as error:
-            found = Out(gpu, _short(str(error)))
+            found = Out(gpu, short(str(error)))
         if isinstance(found, Sized):
             ranked.append(found)
         else:
             out.append(found)
-    ranked.sort(key=_rank)
+    ranked.sort(key=lambda one: rank(one.cost_per_hour, one.gpus, one.power_watts, one.latency_seconds))
     one = model.trace(1)
     return Sizing(
         one.model, one.precision, running, qps, latency, tuple(ranked), tuple(out), prices.currency if prices else None, one.notes
@@ -163,35 +151,19 @@ def _best(model: _Model, gpu: Gpu, qps: float, latency: float, prices: Prices | 
 
 def _sized(gpu: Gpu, batch: int, seconds: float, qps: float, prices: Prices | None, fits: bool | None) -> Sized:
     throughput = batch / seconds
-    count = max(1, ceil(qps * (1.0 + HEADROOM) / throughput))
-    arrival = qps / count
-    price = prices.hourly.get(gpu.key) if prices else None
-    cost = None if price is None else price * count
-    power = None if gpu.tdp_w is None else gpu.tdp_w * count
+    needed = fleet(gpu, qps, throughput, prices)
+    power, cost = needed.power_watts, needed.cost_per_hour
     return Sized(
         gpu=gpu,
         batch=batch,
         seconds=seconds,
-        latency_seconds=(batch - 1) / arrival + seconds,
+        latency_seconds=(batch - 1) / (qps / needed.gpus) + seconds,
         throughput=throughput,
-        gpus=count,
-        utilisation=qps / (count * throughput),
+        gpus=needed.gpus,
+        utilisation=needed.utilisation,
         power_watts=power,
         joules=None if power is None else power / qps,
         cost_per_hour=cost,
         cost_per_million=None if cost is None else cost / (qps * 3600) * 1e6,
         fits=fits,
     )
-
-
-def _rank(one: Sized) -> tuple[float, ...]:
-    unknown = float("inf")
-    power = unknown if one.power_watts is None else one.power_watts
-    # Three boards at 0.60 and one at 1.80 cost the same: rounding off binary fractions lets the number of GPUs decide.
-    cost = unknown if one.cost_per_hour is None else round(one.cost_per_hour, 9)
-    return (cost, one.gpus, power, one.latency_seconds)
-
-
-def _short(reason: str) -> str:
-    """The first half of a sentence: what is missing, without what to choose instead."""
-    return reason.partition("; it has")[0].partition(" has ")[2] or reason

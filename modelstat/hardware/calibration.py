@@ -1,4 +1,4 @@
-"""What micro-benchmarks found on one machine: rates by size, in place of formulas that were fitted on GPUs."""
+"""What micro-benchmarks found on one machine, in place of formulas that were fitted on GPUs."""
 
 from __future__ import annotations
 
@@ -8,30 +8,33 @@ from math import exp, log
 import msgspec
 
 from modelstat.errors import GpuDefinitionError
+from modelstat.hardware.law import Law
 
 Curve = tuple[tuple[float, float], ...]
-"""(size, rate) by rising size: bytes (B) and B/s, or FLOPs and FLOP/s."""
+"""(size, rate) by rising size: bytes (B) and B/s."""
+BASE = "matmul-float32"
+"""The law that stands in for any contraction without one of its own."""
 
 
 class Calibration(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
     """Measured rates of a device.
 
     ``launch_us`` (us) is what an op costs beyond its work, ``host_us`` what its host takes to issue one beside a device that works on
-    its own (0 on a CPU, where the host is the device). ``memory`` is the curve of a copy over the bytes read and written; ``matmul`` by
-    torch dtype, ``convolution`` and ``depthwise`` over FLOPs; ``vector`` FLOP/s of element-wise functions.
+    its own (0 on a CPU, where the host is the device). ``memory`` is the curve of an element-wise op over the bytes read and written,
+    ``vector`` the FLOP/s of functions that no instruction has (exp, erf). ``laws`` are those of kinds of layers by name: ``matmul-DTYPE``
+    (``matmul-float32`` at least), ``convolution``, ``pointwise`` and ``depthwise``, each also ``-ragged``, ``pooling``, ``norm``,
+    ``reduction`` and ``softmax``.
     """
 
     device: str
     launch_us: float
     memory: Curve
-    matmul: dict[str, Curve]
-    convolution: Curve
-    depthwise: Curve
     vector: float
+    laws: dict[str, Law]
     host_us: float = 0.0
 
     def __hash__(self) -> int:
-        return hash((self.device, self.launch_us, self.memory, self.convolution))
+        return hash((self.device, self.launch_us, self.memory))
 
 
 def rate_at(curve: Curve, size: float) -> float:
@@ -54,11 +57,12 @@ def read_calibration(table: object, origin: str) -> Calibration:
         found = msgspec.convert(table, Calibration, strict=False)
     except msgspec.ValidationError as error:
         raise GpuDefinitionError(f"{origin}: calibration: {error}: let `modelstat calibrate` write the file") from None
-    curves = {"memory": found.memory, "convolution": found.convolution, "depthwise": found.depthwise, **found.matmul}
-    for name, curve in curves.items():
-        sizes = [size for size, _ in curve]
-        if not curve or sizes != sorted(set(sizes)) or any(not 0 < each < float("inf") for pair in curve for each in pair):
-            raise GpuDefinitionError(f"{origin}: calibration: {name} must be pairs above 0 of rising size")
-    if not found.matmul or min(found.launch_us, found.host_us) < 0 or not found.vector > 0:
-        raise GpuDefinitionError(f"{origin}: calibration: matmul and vector are needed, and no time is below 0")
+    sizes = [size for size, _ in found.memory]
+    if not sizes or sizes != sorted(set(sizes)) or any(not 0 < each < float("inf") for pair in found.memory for each in pair):
+        raise GpuDefinitionError(f"{origin}: calibration: memory must be pairs above 0 of rising size")
+    spoilt = next((name for name, law in found.laws.items() if not law.plausible), None)
+    if spoilt is not None:
+        raise GpuDefinitionError(f"{origin}: calibration: {spoilt}: rates are above 0, and no time is below 0")
+    if BASE not in found.laws or min(found.launch_us, found.host_us) < 0 or not found.vector > 0:
+        raise GpuDefinitionError(f"{origin}: calibration: {BASE} and vector are needed, and no time is below 0")
     return found

@@ -4,12 +4,15 @@ from __future__ import annotations
 
 import os
 import platform
+from collections.abc import Mapping
 from datetime import date
 from pathlib import Path
 
+import msgspec
 import torch
 
 from modelstat.hardware.calibration import Calibration, Curve
+from modelstat.hardware.law import Law
 from modelstat.measure.benchmarks import Benchmarks
 
 COLUMNS = {"cpu": {"float32": "fp32", "bfloat16": "bf16_tensor"}}
@@ -21,9 +24,10 @@ NOISY = 0.1
 
 
 def calibrate(device: str, *, budget: float = 0.2) -> str:
-    """Measures this machine and returns the profile's text. ``budget`` (s) is the time of one of some forty benchmarks."""
+    """Measures this machine and returns the profile's text. ``budget`` (s) is the time of one of some eighty benchmarks."""
     benchmarks = Benchmarks(device, budget)
-    return profile_text(benchmarks.run(), device_name(device), memory_bytes(device), benchmarks.spread)
+    found = benchmarks.run()
+    return profile_text(found, benchmarks.peaks, benchmarks.bandwidth, device_name(device), memory_bytes(device), benchmarks.spread)
 
 
 def device_name(device: str) -> str:
@@ -52,11 +56,12 @@ def memory_bytes(device: str) -> int | None:
         return None
 
 
-def profile_text(found: Calibration, name: str, memory: int | None, spread: float) -> str:
-    """The TOML. Peaks are the highest rates that were measured; the bandwidth is that of the largest copy, out of any cache."""
+def profile_text(
+    found: Calibration, attained: Mapping[str, float], bandwidth: float, name: str, memory: int | None, spread: float
+) -> str:
+    """The TOML. Peaks are the highest rates that were ``attained`` (FLOP/s by dtype), ``bandwidth`` B/s."""
     columns = COLUMNS.get(found.device, GPU_COLUMNS)
-    peaks = {columns[dtype]: max(rate for _, rate in curve) for dtype, curve in found.matmul.items() if dtype in columns}
-    peaks["fp32"] = max(peaks["fp32"], *(rate for _, rate in found.convolution))
+    peaks = {columns[dtype]: rate for dtype, rate in attained.items() if dtype in columns}
     quoted = name.replace("\\", "\\\\").replace('"', '\\"')
     lines = [
         f"# modelstat calibrate --device {found.device}, {date.today().isoformat()}, torch {torch.__version__}",
@@ -64,21 +69,25 @@ def profile_text(found: Calibration, name: str, memory: int | None, spread: floa
         *(["# Something else ran at the same time: calibrate again when the machine is quiet."] if spread > NOISY else []),
         f'name = "{quoted}"',
         *(f"{column} = {rate / 1e12:.6g}  # TFLOP/s" for column, rate in peaks.items()),
-        f"bandwidth = {found.memory[-1][1] / 1e9:.6g}  # GB/s",
+        f"bandwidth = {bandwidth / 1e9:.6g}  # GB/s",
         *([f'memory = "{memory / 2**30:.1f} GiB"'] if memory else []),
         "",
-        "[calibration]  # sizes and rates: bytes and B/s, FLOPs and FLOP/s",
+        "[calibration]  # bytes and B/s; FLOP/s",
         f'device = "{found.device}"',
         f"launch_us = {found.launch_us:.4g}",
         f"host_us = {found.host_us:.4g}",
+        f"memory = {_curve(found.memory)}",
         f"vector = {found.vector:.4g}",
-        *(f"{field} = {_curve(getattr(found, field))}" for field in ("memory", "convolution", "depthwise")),
         "",
-        "[calibration.matmul]",
-        *(f"{dtype} = {_curve(curve)}" for dtype, curve in found.matmul.items()),
+        "[calibration.laws]  # seconds = launch + FLOPs / flops + bytes of weights / weights + other bytes / bytes",
+        *(f"{kind} = {_law(law)}" for kind, law in found.laws.items()),
     ]
     return "\n".join(lines) + "\n"
 
 
 def _curve(curve: Curve) -> str:
     return "[" + ", ".join(f"[{size:.6g}, {rate:.4g}]" for size, rate in curve) + "]"
+
+
+def _law(law: Law) -> str:
+    return "{" + ", ".join(f"{field} = {value:.4g}" for field, value in msgspec.to_builtins(law).items()) + "}"

@@ -71,7 +71,7 @@ def crosscheck(model: nn.Module, args: Sequence[Any], kwargs: Mapping[str, Any] 
     for name, count in COUNTERS.items():
         with preserved(model):
             torch.backends.mha.set_fastpath_enabled(False)
-            torch.manual_seed(0)
+            torch.default_generator.manual_seed(0)
             given = map_tensors((tuple(args), dict(kwargs or {})), lambda tensor: materialize(tensor, None))
             copied = own_copy(model)
             try:

@@ -40,7 +40,7 @@ def leaf_durations(model: nn.Module, args: Sequence[Any], kwargs: Mapping[str, A
             seconds[row] = elapsed
 
     with preserved(model), torch.no_grad():
-        torch.manual_seed(0)
+        torch.default_generator.manual_seed(0)
         buffers = {id(tensor) for tensor in model.buffers()}
         swap_tensors(model, lambda tensor: tensor.clone() if id(tensor) in buffers else tensor)
         given, named = map_tensors((tuple(args), dict(kwargs or {})), lambda tensor: materialize(tensor, None))

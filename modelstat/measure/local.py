@@ -12,6 +12,7 @@ from modelstat.errors import ModelstatError, UsageError
 from modelstat.hardware.database import find
 from modelstat.hardware.definition import define
 from modelstat.hardware.gpu import Gpu
+from modelstat.measure.calibrate import device_name, memory_bytes
 
 ARCHITECTURES = {
     (6, 1): "gp10x", (7, 0): "volta", (7, 5): "turing", (8, 0): "ga100", (8, 6): "ampere", (8, 9): "ada", (9, 0): "hopper",
@@ -78,13 +79,27 @@ def sensors() -> Sensors:
     )
 
 
-def local_gpu() -> Gpu:
+class LocalGpu(msgspec.Struct, frozen=True):
+    """The record of a device here, the definition that gives the same record anywhere, and whether the database knows its name."""
+
+    name: str
+    gpu: Gpu
+    definition: str
+    known: bool
+
+
+def is_there() -> bool:
+    """Whether torch finds a CUDA device."""
+    return torch.cuda.is_available()
+
+
+def local_gpu() -> LocalGpu:
     """The current CUDA device. Raises UsageError where it is not in the database and too little is known of it."""
     properties = torch.cuda.get_device_properties(torch.cuda.current_device())
     return recognised({name: getattr(properties, name, None) for name in PROPERTIES}, sensors())
 
 
-def recognised(properties: Mapping[str, Any], known: Sensors) -> Gpu:
+def recognised(properties: Mapping[str, Any], known: Sensors) -> LocalGpu:
     """The record of a device, by its name in the database with its real clock and power limit, else derived from its properties.
 
     ``properties`` are those of ``torch.cuda.get_device_properties``: clocks in kHz, bus width in bits, memory in bytes.
@@ -93,16 +108,25 @@ def recognised(properties: Mapping[str, Any], known: Sensors) -> Gpu:
     try:
         row = find(name)
     except ModelstatError:
-        return _derived(properties, name)
-    pairs: dict[str, object] = {}
+        pairs = _derived(properties, name)
+        return LocalGpu(name, define(pairs, origin=f"the local {name}"), _definition(pairs), known=False)
+    limits: dict[str, object] = {}
     if known.max_sm_mhz and row.boost_mhz and row.sms and known.max_sm_mhz < row.boost_mhz * (1 - DIFFERENT):
-        pairs["clock"] = f"{known.max_sm_mhz} MHz"
+        limits["clock"] = f"{known.max_sm_mhz} MHz"
     if known.power_limit_w and row.tdp_w and abs(known.power_limit_w / row.tdp_w - 1) > DIFFERENT:
-        pairs["tdp"] = f"{known.power_limit_w:.0f} W"
-    return define(pairs, base=row.key, origin=f"the local {name}") if pairs else row
+        limits["tdp"] = f"{known.power_limit_w:.0f} W"
+    gpu = define(limits, base=row.key, origin=f"the local {name}") if limits else row
+    return LocalGpu(name, gpu, ",".join([row.key, *([_definition(limits)] if limits else [])]), known=True)
 
 
-def _derived(properties: Mapping[str, Any], name: str) -> Gpu:
+def _definition(pairs: Mapping[str, object]) -> str:
+    """What ``--gpu`` takes: ``name=...,sms=10,clock=2000MHz``; commas part the keys, so that no name may hold one."""
+    texts = {key: str(value).replace(",", " ") if key == "name" else str(value).replace(" ", "") for key, value in pairs.items()}
+    return ",".join(f"{key}={text}" for key, text in texts.items())
+
+
+def _derived(properties: Mapping[str, Any], name: str) -> dict[str, object]:
+    """The keys of a definition. Raises UsageError where too little is known."""
     capability = (properties["major"], properties["minor"])
     needed = ("multi_processor_count", "clock_rate", "memory_clock_rate", "memory_bus_width")
     missing = [each for each in needed if not properties.get(each)]
@@ -112,7 +136,7 @@ def _derived(properties: Mapping[str, Any], name: str) -> Gpu:
         raise UsageError(f"{name} is not in the database and {why}: add --gpu with a definition, see `modelstat gpus`")
     # Two transfers a clock: double data rate.
     bandwidth = 2 * properties["memory_clock_rate"] * 1e3 * properties["memory_bus_width"] / 8
-    pairs = {
+    return {
         "name": name,
         "arch": ARCHITECTURES[capability],
         "sms": properties["multi_processor_count"],
@@ -121,4 +145,13 @@ def _derived(properties: Mapping[str, Any], name: str) -> Gpu:
         **({"memory": f"{properties['total_memory'] / 2**30:.1f} GiB"} if properties.get("total_memory") else {}),
         **({"l2": f"{properties['L2_cache_size'] / 2**20:g} MiB"} if properties.get("L2_cache_size") else {}),
     }
-    return define(pairs, origin=f"the local {name}")
+
+
+def without_gpu() -> str:
+    """One line on a machine without a CUDA device: what torch finds instead, and how its figures can be measured."""
+    device = "mps" if torch.backends.mps.is_available() else "cpu"
+    built = "finds no CUDA GPU" if torch.backends.cuda.is_built() else "was built without CUDA"
+    memory = memory_bytes(device)
+    told = f"{device_name(device)}{f', {memory / 2**30:.1f} GiB' if memory else ''}"
+    command = f"modelstat calibrate --device {device} --output my-machine.toml"
+    return f"torch {torch.__version__} {built} here. {device}: {told}; `{command}` measures it, and --gpu my-machine.toml takes that."

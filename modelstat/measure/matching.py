@@ -81,15 +81,37 @@ def _by_ops(trace: Trace, costs: Sequence[Cost], units: list[Unit], profile: Pro
     matches: list[Match] = []
     for step, by_call in steps.items():
         calls = [by_call[index] for index in sorted(by_call)]
-        passes = max(1, round(len(calls) / len(units))) if step is None else 1
-        pairs = dict(align([call for call, _ in calls], [trace.ops[unit[0]] for unit in units] * passes))
+        several = step is None and round(len(calls) / len(units)) > 1
+        pairs = (align_passes if several else _align_one)([call for call, _ in calls], [trace.ops[unit[0]] for unit in units])
         for place, (_, kernels) in enumerate(calls):
-            at = pairs.get(place)
-            if at is None:
-                unknown.extend(kernels)
+            if place in pairs:
+                number, at = pairs[place]
+                matches.append(Match(units[at], tuple(kernels), number if several else step))
             else:
-                matches.append(Match(units[at % len(units)], tuple(kernels), at // len(units) if passes > 1 else step))
+                unknown.extend(kernels)
     return Matching("ops", tuple(matches), tuple(unknown)) if matches else None
+
+
+def align_passes(calls: Sequence[OpCall], ops: Sequence[Op]) -> dict[int, tuple[int, int]]:
+    """The pass and the op of each call that has one, where the calls are of several passes without marks.
+
+    Each pass is looked for in the next calls alone, half as many again as there are ops: comparing everything with everything would take
+    hours for a long run.
+    """
+    found: dict[int, tuple[int, int]] = {}
+    start = number = 0
+    while start < len(calls):
+        pairs = align(calls[start : start + len(ops)], ops)
+        if len(pairs) < len(ops):
+            pairs = align(calls[start : start + len(ops) + len(ops) // 2], ops)
+        found |= {start + place: (number, at) for place, at in pairs}
+        start += pairs[-1][0] + 1 if pairs else len(ops)
+        number += bool(pairs)
+    return found
+
+
+def _align_one(calls: Sequence[OpCall], ops: Sequence[Op]) -> dict[int, tuple[int, int]]:
+    return {place: (0, at) for place, at in align(calls, ops)}
 
 
 def align(calls: Sequence[OpCall], ops: Sequence[Op]) -> list[tuple[int, int]]:
@@ -112,6 +134,8 @@ def align(calls: Sequence[OpCall], ops: Sequence[Op]) -> list[tuple[int, int]]:
 
 
 def _aligned(one: Sequence[object], other: Sequence[object], first: int, second: int) -> list[tuple[int, int]]:
+    if one == other:
+        return [(first + place, second + place) for place in range(len(one))]
     if not one or not other:
         return []
     blocks = SequenceMatcher(None, one, other, autojunk=False).get_matching_blocks()

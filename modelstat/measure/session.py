@@ -45,12 +45,13 @@ def running(
         raise InputError(f"{type(model).__name__}: a timed run needs weights, and this model is on the meta device")
     chosen = precision_of(precision) if precision else None
     tf32 = torch.backends.cudnn.allow_tf32
-    seeds = torch.cuda.get_rng_state_all() if device == "cuda" or torch.cuda.is_initialized() else None
+    if device == "cuda":
+        torch.cuda.init()  # so that its random state is there to be put back
     with preserved(model), torch.no_grad():
         try:
             torch.backends.cudnn.allow_tf32 = precision == "tf32"
             torch.set_float32_matmul_precision("high" if precision == "tf32" else "highest")
-            torch.manual_seed(0)
+            torch.default_generator.manual_seed(0)
             dtype = chosen.dtype if chosen else None
 
             def ready(tensor: Tensor) -> Tensor:
@@ -76,5 +77,3 @@ def running(
             yield call
         finally:
             torch.backends.cudnn.allow_tf32 = tf32
-            if seeds is not None:
-                torch.cuda.set_rng_state_all(seeds)

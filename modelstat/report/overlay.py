@@ -13,7 +13,9 @@ from modelstat.report.grid import Column, Grid, Row, printable
 
 if TYPE_CHECKING:
     from modelstat.measure.measurement import Measurement
-    from modelstat.measure.overlay import MeasuredPoint, Overlay
+    from modelstat.measure.overlay import Overlay
+    from modelstat.measure.point import MeasuredPoint
+    from modelstat.measure.steps import StepPoint
     from modelstat.report.summary import Line
 
 COLUMNS: tuple[Column, ...] = (
@@ -37,6 +39,8 @@ DROP = ("launches", "counted_bandwidth", "bandwidth", "counted", "rate")
 """What goes first, in this order, where the columns do not fit."""
 DROP_UNMATCHED = ("error", "bandwidth", "roof", "rate", "predicted")
 """The same where no kernel belongs to an op: counters are all that is known of them."""
+LONGEST = 80
+"""Characters of the longest word that folds well."""
 LISTED = 8
 """Kernels and ops of one side only that the table spells out; JSON has all."""
 
@@ -56,6 +60,7 @@ class OverlayDocument(msgspec.Struct, frozen=True, kw_only=True):
     kernels: list[dict[str, Any]]
     uncovered: list[dict[str, Any]]
     steps: list[dict[str, Any]]
+    mean: dict[str, Any] | None
     total: dict[str, Any]
     notes: tuple[str, ...]
     measurement: dict[str, Any] | msgspec.UnsetType = msgspec.UNSET
@@ -76,7 +81,8 @@ def document(overlay: Overlay, measurement: Measurement | None = None) -> Overla
         points=[_plain(point) for point in overlay.points],
         kernels=[_plain(point) for point in overlay.kernels],
         uncovered=[_plain(point) for point in overlay.uncovered],
-        steps=[_plain(step) for step in overlay.steps],
+        steps=[_step(step) for step in overlay.steps],
+        mean=None if overlay.mean is None else _plain(overlay.mean),
         total=_plain(overlay.total),
         notes=overlay.notes,
         measurement=msgspec.UNSET if measurement is None else _measurement(measurement),
@@ -107,6 +113,10 @@ def _plain(record: msgspec.Struct) -> dict[str, Any]:
         else:
             found[name] = value
     return found
+
+
+def _step(step: StepPoint) -> dict[str, Any]:
+    return {**_plain(step.point), "step": step.step, "ops": step.ops, "complete": step.complete}
 
 
 def grid(overlay: Overlay, top: int | None = None) -> Grid:
@@ -166,18 +176,27 @@ def stopwatch_lines(found: Measurement) -> list[Line]:
 
 
 def lines(overlay: Overlay) -> list[Line]:
-    """What stands below the table: the match, the steps, what is on one side only, and notes."""
+    """What stands below the table: the facts, and notes."""
+    notes = [note for note in overlay.notes if not _has_command(note)]
+    return [*facts(overlay), *(("Note" if index == 0 else "", printable(note)) for index, note in enumerate(notes))]
+
+
+def facts(overlay: Overlay) -> list[Line]:
+    """The match, the steps, and what is on one side only."""
     share = "" if overlay.time_share is None else f", with {units.percent(overlay.time_share)} of the measured time"
     how = "none" if overlay.how == "none" else f"by {overlay.how}: {units.percent(overlay.op_share)} of the model's ops{share}"
     found: list[Line] = [("Match", how)]
-    complete = [step for step in overlay.steps if step.complete and step.seconds is not None]
-    if len(complete) > 1:
-        times = sorted(step.seconds or 0.0 for step in complete)
-        found.append(("Steps", f"mean of {len(complete)}; kernel time {units.seconds(times[0])} to {units.seconds(times[-1])}"))
+    times = sorted(step.point.seconds for step in overlay.steps if step.complete and step.point.seconds is not None)
+    if len(times) > 1:
+        found.append(("Steps", f"mean of {len(times)}; kernel time {units.seconds(times[0])} to {units.seconds(times[-1])}"))
     found += _listed("Unknown kernels", overlay.kernels, "measured")
     found += _listed("Ops without kernels", overlay.uncovered, "predicted")
-    found += [("Note" if index == 0 else "", printable(note)) for index, note in enumerate(overlay.notes)]
     return found
+
+
+def _has_command(note: str) -> bool:
+    """Whether a note holds a command line too long for a table: it is printed as one line, so that it can be copied."""
+    return any(len(word) > LONGEST for word in note.split())
 
 
 def _listed(label: str, points: Sequence[MeasuredPoint], what: str) -> list[Line]:
@@ -221,3 +240,5 @@ def render(overlay: Overlay, form: str, file: TextIO, *, top: int | None = None,
     console.print(table)
     console.print()
     console.print(lines_text([*(stopwatch_lines(measurement) if measurement else []), *lines(overlay)], width))
+    for note in filter(_has_command, overlay.notes):
+        console.print(f"\n{printable(note)}", markup=False, soft_wrap=True)

@@ -8,7 +8,7 @@ two, time and cache are affine in the context, so their mean is that of all toke
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
-from typing import Literal
+from typing import Literal, NamedTuple
 
 import msgspec
 
@@ -21,6 +21,7 @@ from modelstat.records import Trace
 from modelstat.serving.cache import Format, cache_bytes, stored, token_bytes
 from modelstat.serving.experts import Experts, experts
 from modelstat.serving.phase import GENERATE, PROMPT, Phase, checked, decode, prefill
+from modelstat.serving.steady import Steady
 from modelstat.serving.timing import Span, mean, span
 
 Tracer = Callable[[Phase, int], Trace]
@@ -36,6 +37,14 @@ class Traces(msgspec.Struct, frozen=True):
     prompt: Trace
     first: Trace | None
     last: Trace | None
+
+
+class Phases(NamedTuple):
+    """What each of the :class:`Traces` is a pass of."""
+
+    prompt: Phase
+    first: Phase | None
+    last: Phase | None
 
 
 class ServingOnGpu(msgspec.Struct, frozen=True, kw_only=True):
@@ -84,9 +93,17 @@ class Serving(msgspec.Struct, frozen=True, kw_only=True):
     notes: tuple[str, ...] = ()
 
 
+def phases(prompt: int | None, generate: int | None) -> Phases:
+    """The passes of a request. Raises InputError for numbers below 1."""
+    reading, written = prefill(prompt), checked("--generate", GENERATE if generate is None else generate)
+    if written == 1:
+        return Phases(reading, None, None)
+    return Phases(reading, decode(reading.tokens), decode(reading.tokens + written - 2))
+
+
 def traces(tracer: Tracer, batch: int, prompt: int | None, generate: int | None, kv_cache: Format | None = None) -> Traces:
     """Walk the passes. Raises InputError for numbers below 1, and what the tracer raises."""
-    tokens, written = prefill(prompt), checked("--generate", GENERATE if generate is None else generate)
+    wanted = phases(prompt, generate)
     if batch < 1:
         raise InputError(f"--batch {batch}: a batch is at least 1")
 
@@ -95,9 +112,9 @@ def traces(tracer: Tracer, batch: int, prompt: int | None, generate: int | None,
         return trace if kv_cache is None else stored(trace, kv_cache)
 
     # The longest pass goes first: a request beyond the model's positions fails before anything else is walked.
-    last = walked(decode(tokens.tokens + written - 2), batch) if written > 1 else None
-    first = last if written == 2 else walked(decode(tokens.tokens), batch) if written > 1 else None
-    return Traces(walked(tokens, 1), first, last)
+    last = None if wanted.last is None else walked(wanted.last, batch)
+    first = last if wanted.first is None or wanted.first == wanted.last else walked(wanted.first, batch)
+    return Traces(walked(wanted.prompt, 1), first, last)
 
 
 def serving(
@@ -109,7 +126,7 @@ def serving(
     trace = found.prompt
     params = sum(each.elements for each in trace.parameters if each.kind == "parameter")
     end = found.last
-    sequence = cache_bytes(trace) if end is None else cache_bytes(end) // batch
+    sequence = sequence_bytes(found, batch)
     routed = experts(end or trace)
     return Serving(
         model=trace.model,
@@ -140,7 +157,7 @@ def _on(gpu: Gpu, found: Traces, execution: Execution, batch: int, generate: int
     room = None if gpu.memory_bytes is None else FITS_SHARE * gpu.memory_bytes
     whole = None
     if reading is not None and (step is not None or found.last is None):
-        whole = batch * generate / (batch * reading + (generate - 1) * (step or 0.0))
+        whole = Steady(batch, generate, reading, step or 0.0).tokens_per_second
     return ServingOnGpu(
         name=gpu.name,
         first_token=first if reading is not None else None,
@@ -153,6 +170,11 @@ def _on(gpu: Gpu, found: Traces, execution: Execution, batch: int, generate: int
         largest_batch=None if room is None else largest_batch(found, batch, sequence, room),
         missing=first.missing,
     )
+
+
+def sequence_bytes(found: Traces, batch: int) -> int:
+    """The cache of one sequence at its end (B), ``batch`` of which are walked together."""
+    return cache_bytes(found.prompt) if found.last is None else cache_bytes(found.last) // batch
 
 
 def working_bytes(trace: Trace) -> int:

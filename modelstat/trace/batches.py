@@ -7,6 +7,7 @@ used for that, since torch treats axes of length 1 apart (they are contiguous in
 
 from __future__ import annotations
 
+from functools import cached_property
 from typing import Any
 
 import msgspec
@@ -66,8 +67,27 @@ class BatchPair:
                 one if one.bytes == other.bytes else msgspec.structs.replace(one, bytes=scale.size(one.bytes, other.bytes))
                 for one, other in zip(low.values, high.values, strict=True)
             ),
-            ops=tuple(self._op(one, other, scale) for one, other in zip(low.ops, high.ops, strict=True)),
+            ops=self._ops(scale),
         )
+
+    @cached_property
+    def alike(self) -> tuple[int, ...]:
+        """For each op the first one that is the same at every batch but for its module and its values: layers repeat."""
+        first: dict[Any, int] = {}
+        pairs = zip(self.low.ops, self.high.ops, strict=True)
+        return tuple(first.setdefault((_form(low), _form(high)), index) for index, (low, high) in enumerate(pairs))
+
+    def _ops(self, scale: _Scale) -> tuple[Op, ...]:
+        ops: list[Op] = []
+        for index, first in enumerate(self.alike):
+            low = self.low.ops[index]
+            if first == index:
+                ops.append(self._op(low, self.high.ops[index], scale))
+            elif ops[first] is self.low.ops[first]:
+                ops.append(low)
+            else:
+                ops.append(_elsewhere(ops[first], low))
+        return tuple(ops)
 
     def _op(self, low: Op, high: Op, scale: _Scale) -> Op:
         if low == high:
@@ -139,6 +159,30 @@ class _Scale:
         if type(low) is int and type(high) is int:
             return self.size(low, high)
         raise NotAffineError(f"an argument depends on the batch: {low!r} and {high!r}")
+
+
+def _form(op: Op) -> tuple[Any, ...]:
+    """All of an op but where it runs and on which values."""
+    order: dict[int, int] = {}
+    tensors = tuple(
+        (spec.shape, spec.dtype, spec.strides, spec.offset, order.setdefault(spec.value, len(order))) for spec in op.inputs + op.outputs
+    )
+    return (op.name, op.overload, op.names, op.view, op.mutates, op.unused_outputs, repr(op.arguments), repr(op.cost), tensors)
+
+
+def _elsewhere(op: Op, low: Op) -> Op:
+    """The op with the module and the values of another of its form."""
+
+    def on(specs: tuple[TensorSpec, ...], others: tuple[TensorSpec, ...]) -> tuple[TensorSpec, ...]:
+        return tuple(
+            TensorSpec(spec.shape, spec.dtype, spec.strides, other.value, spec.offset)
+            for spec, other in zip(specs, others, strict=True)
+        )
+
+    return Op(
+        op.name, op.overload, on(op.inputs, low.inputs), op.names, on(op.outputs, low.outputs), op.arguments, low.module, low.call,
+        op.view, op.mutates, op.unused_outputs, op.cost,
+    )  # fmt: skip
 
 
 def _identity(op: Op) -> tuple[Any, ...]:

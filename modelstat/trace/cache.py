@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import contextlib
-import gc
 import hashlib
 import os
 import sys
@@ -18,6 +17,7 @@ from typing import Any, NamedTuple
 import msgspec
 
 import modelstat
+from modelstat import collector
 from modelstat.records import TRACE_SCHEMA, Trace, decode_trace, encode_trace
 
 SUFFIX = ".trace"
@@ -52,7 +52,7 @@ class TraceCache:
         except OSError:
             return None
         try:
-            with _collector_paused():
+            with collector.paused():
                 trace = decode_trace(zlib.decompress(data))
         except (zlib.error, msgspec.DecodeError, UnicodeDecodeError, RecursionError):
             with contextlib.suppress(OSError):
@@ -118,18 +118,6 @@ class TraceCache:
                 with contextlib.suppress(OSError):
                     path.unlink()
                     excess -= stat.st_size
-
-
-@contextlib.contextmanager
-def _collector_paused() -> Iterator[None]:
-    """Decoding makes only objects that stay; looking for garbage among them takes four times as long as decoding."""
-    was_enabled = gc.isenabled()
-    gc.disable()
-    try:
-        yield
-    finally:
-        if was_enabled:
-            gc.enable()
 
 
 def default_directory() -> Path:

@@ -11,6 +11,7 @@ from typing import Any
 import torch
 from torch import Tensor, nn
 
+from modelstat import collector
 from modelstat.errors import ModelstatError, TraceError
 from modelstat.records import TRACE_SCHEMA, Input, Trace
 from modelstat.trace.composites import kept_whole
@@ -23,10 +24,10 @@ from modelstat.trace.listed import readable_tensors
 from modelstat.trace.modules import ModuleTree, unwrapped
 from modelstat.trace.names import input_names
 from modelstat.trace.nested import map_tensors, tensors_in
-from modelstat.trace.parameters import parameter_records
+from modelstat.trace.parameters import parameter_records, registered
 from modelstat.trace.precision import Precision, autocast, is_mixed, own_precision, precision
 from modelstat.trace.recorder import Recorder
-from modelstat.trace.state import preserved, quiet, swap_tensors, uncollected
+from modelstat.trace.state import preserved, quiet, swap_tensors
 from modelstat.trace.uneven import jagged_attention_kept_whole
 from modelstat.trace.values import dtype_name, shape_of
 
@@ -63,9 +64,10 @@ def capture(
     model = unwrapped(model)
     args, kwargs = tuple(args), dict(kwargs or {})
     inputs = [tensor for _, tensor in tensors_in((args, kwargs), unwrap=False)]
-    if any(is_lazy(tensor) for _, tensor in _tensors_of(model)):
+    weights = registered(model)
+    if any(map(is_lazy, weights)):
         model = _shaped(model, args, kwargs)
-    weights = [tensor for _, tensor in _tensors_of(model)]
+        weights = registered(model)
     name = precision_name or own_precision(weights, inputs)
     kind = _Run
     if training:
@@ -140,14 +142,17 @@ class _Run:
         with ExitStack() as stack:
             stack.enter_context(preserved(self.model))
             stack.enter_context(quiet())
-            stack.enter_context(uncollected())
+            # When the collector runs is chance, and what it frees would die at another op in every trace.
+            stack.enter_context(collector.paused())
             stack.enter_context(replaceable_tensors())
             stack.enter_context(readable_tensors())
             swap_tensors(self.model, fakes.cast)
             args, kwargs = map_tensors((self.args, self.kwargs), fakes.given)
-            recorder = self.recorder(real=False, device=device, adopt=fakes.keep, known=fakes.known)
+            recorder = self.recorder(real=False, device=device, adopt=fakes.keep, known=fakes.known, memo=fakes.memo)
             stack.enter_context(fakes.mode)
-            return self._walk(self.model, recorder, args, kwargs, device, fakes.storage_of, fakes.trains, notes)
+            trace = self._walk(self.model, recorder, args, kwargs, device, fakes.storage_of, fakes.trains, notes)
+        fakes.done()
+        return trace
 
     def assumed(self) -> Trace:
         """On tensors without values, where a router's choice of experts is assumed to be even. Raises what the model raises."""
@@ -156,12 +161,12 @@ class _Run:
 
     def real(self, rebuild: Rebuild | None, why: str) -> Trace:
         """On the CPU with values: the model's own weights if they are there, else seeded random ones."""
-        weights = "random weights" if any(tensor.is_meta for _, tensor in _tensors_of(self.model)) else "its own weights"
+        weights = "random weights" if any(tensor.is_meta for tensor in registered(self.model)) else "its own weights"
         note = f"{self.name} ran for real on the CPU with {weights}: {why}"
         notes: tuple[str, ...] = (note,)
         with ExitStack() as stack:
             stack.enter_context(preserved(self.model))
-            torch.manual_seed(0)
+            torch.default_generator.manual_seed(0)  # torch.manual_seed would seed each GPU that is used later
             if weights == "random weights" and rebuild is not None:
                 made, remarks = rebuild()
                 model, notes = unwrapped(made), (note, *(remark for remark in remarks if remark not in self.notes))
@@ -191,7 +196,7 @@ class _Run:
     ) -> Trace:  # fmt: skip
         tree = self.tree
         tree.index_parameters()
-        for _, tensor in _tensors_of(model):
+        for tensor in registered(model):
             recorder.values.spec(tensor, "parameter" if isinstance(tensor, nn.Parameter) else "buffer")
         given = input_names(model, args, kwargs)  # before the call: forward may add to a cache that it is given
         for _, tensor in given:
@@ -259,10 +264,6 @@ def _shaped(model: nn.Module, args: tuple[Any, ...], kwargs: dict[str, Any]) -> 
         except Exception as error:
             raise TraceError(described(type(model).__name__, error, tree)) from error
     return shaped
-
-
-def _tensors_of(model: nn.Module) -> list[tuple[str, Tensor]]:
-    return [*model.named_parameters(), *model.named_buffers()]
 
 
 def _own_storage(tensor: Tensor) -> int:

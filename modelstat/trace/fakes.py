@@ -19,6 +19,10 @@ FORMATS = {4: torch.channels_last, 5: torch.channels_last_3d}
 """Memory format of an image and of a volume whose channels are innermost, by the number of axes."""
 
 
+_spare: list[Memo] = []
+"""Modes that no walk uses now."""
+
+
 class Fakes:
     """Makes one fake tensor for each tensor that it is shown, always the same one, on one device.
 
@@ -30,8 +34,11 @@ class Fakes:
     def __init__(self, device: str, dtype: torch.dtype | None, channels_last: bool = False) -> None:
         self.device, self.dtype, self.channels_last = device, dtype, channels_last
         self.torch_device = torch.device(device)
-        self.mode = FakeTensorMode(allow_non_fake_inputs=True)
-        self.memo = Memo(self.mode)
+        try:
+            self.memo = _spare.pop()
+        except IndexError:
+            self.memo = Memo(FakeTensorMode(allow_non_fake_inputs=True))
+        self.mode = self.memo.mode
         self.known = KnownValues(self.memo.call)
         self.differentiable = device != "cuda" or torch.backends.cuda.is_built()
         """Whether tensors may require gradients: a torch built without CUDA aborts where autograd asks a GPU for its stream."""
@@ -40,6 +47,10 @@ class Fakes:
         self._originals: list[Tensor] = []
         self._constants: dict[int, weakref.ref[Tensor]] = {}
         self._storages: dict[int, int] = {}
+
+    def done(self) -> None:
+        """After a walk that did not raise: the next one may have the mode, which takes as long to make as some ops."""
+        _spare.append(self.memo)
 
     def cast(self, tensor: Tensor) -> Tensor:
         """The fake for a parameter or a buffer, at the chosen precision. A Parameter stays one, with its requires_grad."""

@@ -9,7 +9,7 @@ from __future__ import annotations
 
 import contextlib
 import weakref
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Sequence
 from typing import Any
 
 import torch
@@ -63,6 +63,10 @@ class KnownValues:
         """The values of a tensor, None if they are not known."""
         twin = self._twins.get(id(tensor))
         return twin[1] if twin is not None and twin[0]() is tensor else None
+
+    def knows_any(self, tensors: Sequence[Tensor]) -> bool:
+        """Whether the values of some of the tensors are known."""
+        return bool(self._twins) and any(self.value(tensor) is not None for tensor in tensors)
 
     def run(self, func: Any, args: tuple[Any, ...], kwargs: dict[str, Any]) -> Any:
         """Runs an op on fake tensors, and beside it on the values, where all of its inputs have them."""

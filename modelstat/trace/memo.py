@@ -15,7 +15,7 @@ from torch._subclasses.fake_tensor import FakeTensor, FakeTensorMode
 LIMIT = 50_000
 """Entries. A walk of a large model learns a few hundred."""
 
-META = torch.device("meta")
+META, STRIDED = torch.device("meta"), torch.strided
 _make_subclass: Any = Tensor._make_subclass
 SCALARS = (int, float, bool)
 PLAIN = (torch.dtype, torch.layout, torch.memory_format, torch.device, str)
@@ -24,7 +24,7 @@ IMPURE = frozenset({torch.Tag.inplace_view, torch.Tag.data_dependent_output, tor
 IMPURE_NAMES = ("aten::set_", "aten::resize", "aten::_resize", "aten::lift", "aten::_local_scalar")
 
 
-class _Fresh(NamedTuple):
+class Fresh(NamedTuple):
     """A tensor with a storage of its own."""
 
     shape: tuple[int, ...]
@@ -33,7 +33,7 @@ class _Fresh(NamedTuple):
     device: torch.device
 
 
-class _Window(NamedTuple):
+class Window(NamedTuple):
     """A tensor on the storage of the op's first argument."""
 
     shape: tuple[int, ...]
@@ -43,12 +43,24 @@ class _Window(NamedTuple):
     device: torch.device
 
 
-_FIRST = object()
+FIRST = object()
 """The op returns its first argument, changed in place."""
-_NEVER_SEEN = object()
 
-_outputs: dict[tuple[Any, ...], Any] = {}
-"""Op with its arguments -> a recipe, a pair of a list type and its recipes, or None where there is none."""
+class Remembered:
+    """One op with its arguments.
+
+    ``recipe`` makes its outputs: one tensor's, a pair of a list type and its recipes, or None where they cannot be made. ``told`` is
+    for the recorder: what it wrote down of the op when it saw it last, which is the same each time.
+    """
+
+    __slots__ = ("recipe", "told")
+
+    def __init__(self, recipe: Any) -> None:
+        self.recipe = recipe
+        self.told: Any = None
+
+
+_outputs: dict[tuple[Any, ...], Remembered] = {}
 _pure: dict[Any, bool] = {}
 
 
@@ -56,7 +68,7 @@ class Memo:
     """Calls ops on the fake tensors of one mode."""
 
     def __init__(self, mode: FakeTensorMode) -> None:
-        self._mode = mode
+        self.mode = mode
         lenient = getattr(mode, "_allow_unsafe_data_ptr_access", False)
         self._guard: Any = (
             torch._C._set_warn_deprecated_on_mutable_data_ptr if lenient else torch._C._set_throw_on_mutable_data_ptr
@@ -65,27 +77,36 @@ class Memo:
 
     def call(self, func: Any, args: tuple[Any, ...], kwargs: dict[str, Any]) -> Any:
         """``func(*args, **kwargs)``, without calling it where the same was called before."""
-        key = _key(func, args, kwargs)
-        recipe = _outputs.get(key, _NEVER_SEEN) if key is not None else None
-        if recipe is None:
-            return func(*args, **kwargs)
-        if recipe is _NEVER_SEEN:
-            outputs = func(*args, **kwargs)
+        key = _key(func, args, kwargs, [])
+        known = _outputs.get(key) if key is not None else None
+        if known is not None and known.recipe is not None:
+            return self.outputs(known.recipe, args)
+        outputs = func(*args, **kwargs)
+        if key is not None and known is None:
             if len(_outputs) >= LIMIT:
                 _outputs.clear()
-            _outputs[key] = _recipe(outputs, args, kwargs)  # type: ignore[index]
-            return outputs
+            _outputs[key] = Remembered(_recipe(outputs, args, kwargs))
+        return outputs
+
+    def recall(self, func: Any, args: tuple[Any, ...], kwargs: dict[str, Any], tensors: list[FakeTensor]) -> Remembered | None:
+        """What is remembered of the same op on the same arguments, if its outputs can be made. ``tensors`` gets the fake tensors."""
+        key = _key(func, args, kwargs, tensors)
+        known = _outputs.get(key) if key is not None else None
+        return known if known is not None and known.recipe is not None else None
+
+    def outputs(self, recipe: Any, args: tuple[Any, ...]) -> Any:
+        """What the op returns, made anew."""
         if type(recipe) is tuple:
             kind, parts = recipe
             return kind(None if part is None else self._made(part, args) for part in parts)
         return self._made(recipe, args)
 
     def _made(self, recipe: Any, args: tuple[Any, ...]) -> Tensor:
-        if recipe is _FIRST:
+        if recipe is FIRST:
             first: Tensor = args[0]
             return first
         with torch._C._DisableTorchDispatch():
-            if type(recipe) is _Fresh:
+            if type(recipe) is Fresh:
                 meta = torch.empty_strided(recipe.shape, recipe.strides, dtype=recipe.dtype, device=META)
             else:
                 meta = torch.empty_strided((0,), (1,), dtype=recipe.dtype, device=META)
@@ -99,7 +120,7 @@ class Memo:
         """
         known = self._first.get(device)
         if known is None:
-            first = FakeTensor(self._mode, meta, device)
+            first = FakeTensor(self.mode, meta, device)
             self._first[device] = first.device, dict(first.__dict__)
             return first
         made: FakeTensor = _make_subclass(FakeTensor, meta, False, dispatch_device=True, device_for_backend_keys=known[0])
@@ -108,8 +129,11 @@ class Memo:
         return made
 
 
-def _key(func: Any, args: tuple[Any, ...], kwargs: dict[str, Any]) -> tuple[Any, ...] | None:
-    """All that decides the outputs, or None for a call that must be made: of a user's op, on values, or on tensors of a special kind."""
+def _key(func: Any, args: tuple[Any, ...], kwargs: dict[str, Any], tensors: list[FakeTensor]) -> tuple[Any, ...] | None:
+    """All that decides the outputs, or None for a call that must be made: of a user's op, on values, or on tensors of a special kind.
+
+    ``tensors`` gets the fake tensors, in order.
+    """
     pure = _pure.get(func)
     if pure is None:
         names = func.name()
@@ -117,30 +141,31 @@ def _key(func: Any, args: tuple[Any, ...], kwargs: dict[str, Any]) -> tuple[Any,
     if not pure:
         return None
     parts: list[Any] = [func, torch.get_default_dtype()]
-    if not _describe(args, parts):
+    if not _describe(args, parts, tensors):
         return None
     for name, value in kwargs.items():
         parts.append(name)
-        if not _describe((value,), parts):
+        if not _describe((value,), parts, tensors):
             return None
     return tuple(parts)
 
 
-def _describe(values: Any, parts: list[Any]) -> bool:
+def _describe(values: Any, parts: list[Any], tensors: list[FakeTensor]) -> bool:
     for value in values:
         kind = type(value)
         if kind is FakeTensor:
             # A negated view looks like its base, as does a conjugated one; a constant has values that the mode follows.
-            if value.constant is not None or value.layout is not torch.strided or value.is_neg():
+            if value.constant is not None or value.layout is not STRIDED or value.is_neg():
                 return False
-            parts += (value.shape, value.stride(), value.storage_offset(), value.dtype, value.device, value.is_conj())
+            parts += (value.shape, value.stride(), value.storage_offset(), value.dtype, value.fake_device, value.is_conj())
+            tensors.append(value)
         elif value is None:
             parts.append(None)
         elif kind in SCALARS:
             parts += (kind, value)  # 1, 1.0 and True are equal, but promote to different dtypes
         elif kind is list or kind is tuple:
             parts.append(len(value))
-            if not _describe(value, parts):
+            if not _describe(value, parts, tensors):
                 return False
         elif kind in PLAIN:
             parts.append(value)
@@ -172,15 +197,15 @@ def _one(output: Any, args: tuple[Any, ...], taken: set[int]) -> Any:
     if type(output) is not FakeTensor or output.constant is not None or output.layout is not torch.strided:
         return None
     if output is first:
-        return _FIRST
+        return FIRST
     if output.is_conj() or output.is_neg():
         return None
     shape, strides, storage = tuple(output.shape), output.stride(), output.untyped_storage()
     if type(first) is FakeTensor and storage._cdata == first.untyped_storage()._cdata:
-        return _Window(shape, strides, int(output.storage_offset()), output.dtype, output.device)
+        return Window(shape, strides, int(output.storage_offset()), output.dtype, output.device)
     span = 1 + sum((size - 1) * stride for size, stride in zip(shape, strides, strict=True)) if output.numel() else 0
     own = storage._cdata not in taken and output.storage_offset() == 0 and storage.nbytes() == span * output.element_size()
-    return _Fresh(shape, strides, output.dtype, output.device) if own else None
+    return Fresh(shape, strides, output.dtype, output.device) if own else None
 
 
 def _collect_storages(values: Any, found: set[int]) -> None:

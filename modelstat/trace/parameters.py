@@ -6,13 +6,20 @@ from collections.abc import Callable
 from typing import Any
 
 import torch
-from torch import Tensor
+from torch import Tensor, nn
 
 from modelstat.records import ITEM_BYTES, Parameter
 from modelstat.trace.arguments import packed_weight
 from modelstat.trace.lazy import is_lazy
 from modelstat.trace.modules import ModuleTree
 from modelstat.trace.values import dtype_name
+
+
+def registered(model: nn.Module) -> list[Tensor]:
+    """All parameters of a model, then all buffers, each once (torch's own iterators make the name of each on their way)."""
+    modules = list(model.modules())
+    tables: list[dict[str, Any]] = [*(module._parameters for module in modules), *(module._buffers for module in modules)]
+    return list({id(tensor): tensor for table in tables for tensor in table.values() if tensor is not None}.values())
 
 
 def parameter_records(

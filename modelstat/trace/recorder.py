@@ -18,25 +18,24 @@ from torch.utils._python_dispatch import TorchDispatchMode
 from modelstat.cost.user import evaluate
 from modelstat.records import Op, TensorSpec
 from modelstat.trace.arguments import plain_arguments
+from modelstat.trace.facts import Facts, facts_of
 from modelstat.trace.failures import CudaAskedError
 from modelstat.trace.higher_order import is_higher_order, run_higher_order
 from modelstat.trace.known import KnownValues
+from modelstat.trace.memo import Memo
 from modelstat.trace.modules import ModuleTree
 from modelstat.trace.uneven import PACKED, packed_pairs
-from modelstat.trace.values import ValueTable
+from modelstat.trace.values import ValueTable, Window, dtype_name
 
-SILENT = (
-    "prim::device", "prim::layout", "aten::sym_", "aten::is_", "aten::size", "aten::stride", "aten::storage_offset", "aten::numel",
-    "aten::dim", "aten::_has_same_storage_numel",
-)  # fmt: skip
-"""Questions about a tensor that start no kernel."""
+DEVICE = torch.ops.prim.device.default
+"""The question that torch itself asks most."""
 
 
 class Recorder(TorchDispatchMode):
     """A dispatch mode that writes down each op with the module that runs it and the values it touches.
 
     ``adopt`` turns a tensor that does not belong to the run (a constant that forward holds) into one that does; ``known`` follows the
-    values of small tensors in a run without values;
+    values of small tensors in a run without values, and ``memo`` what ops return there;
     ``progress`` is told the number of ops from time to time.
     """
 
@@ -55,12 +54,14 @@ class Recorder(TorchDispatchMode):
         device: str = "cpu",
         adopt: Callable[[Tensor], Tensor] | None = None,
         known: KnownValues | None = None,
+        memo: Memo | None = None,
         progress: Callable[[int], None] | None = None,
     ) -> None:
         super().__init__()  # type: ignore[no-untyped-call]
-        self.tree, self.real, self.adopt, self.known, self.progress = tree, real, adopt, known, progress
+        self.tree, self.real, self.adopt, self.known, self.memo, self.progress = tree, real, adopt, known, memo, progress
         self.device = device
-        self._scripted = bool(tree.in_torchscript())
+        self.scripted = bool(tree.in_torchscript())
+        """Whether some module is TorchScript, which calls ops out of Python's sight."""
         self.values = ValueTable()
         self.ops: list[dict[str, Any]] = []
         self._suspended = 0
@@ -82,6 +83,12 @@ class Recorder(TorchDispatchMode):
         kwargs = kwargs or {}
         if self._suspended:
             return func(*args, **kwargs) if self.known is None else self.known.call(func, args, kwargs)
+        if self.known is not None and type(func) is OpOverload:
+            if func is DEVICE and type(args[0]) is FakeTensor:
+                return args[0].fake_device
+            outputs = self._again(facts_of(func), func, args, kwargs)
+            if outputs is not None:
+                return outputs
         for kind in types:
             if kind is not FakeTensor and _made_of_tensors(kind):
                 return NotImplemented  # its own dispatch comes first, and calls ops on what it is made of
@@ -89,12 +96,12 @@ class Recorder(TorchDispatchMode):
             args, kwargs = self._adopted(args, kwargs)
         if type(func) is not OpOverload and is_higher_order(func):
             return run_higher_order(self, func, args, kwargs)
-        facts = _facts(func)
+        facts = facts_of(func)
         if kwargs and self.device == "cpu" and getattr(kwargs.get("device"), "type", "cpu") == "cuda":
             raise CudaAskedError(f"{facts.name} makes a tensor on cuda")
         if facts.silent:
             return func(*args, **kwargs)
-        if facts.name == "aten::equal" and self._scripted:  # TorchScript's compiler compares the constants of its graph
+        if facts.name == "aten::equal" and self.scripted:  # TorchScript's compiler compares the constants of its graph
             return func(*args, **kwargs) if self.known is None else self.known.run(func, args, kwargs)
         if facts.composite and not any(tensor.is_nested for tensor in _tensors(args)):
             # Inference mode skips autograd's keys, and with them the place where composite ops fall apart.
@@ -126,15 +133,46 @@ class Recorder(TorchDispatchMode):
         whose module the op belongs to, where they are not among its inputs.
         """
         values = self.values
-        inputs: list[TensorSpec] = []
-        names: list[str] = []
-        read: list[Tensor] = []
-        for argument, item in given.items():
-            for tensor in (item,) if isinstance(item, Tensor) else _tensors(item) if isinstance(item, (list, tuple)) else ():
-                inputs.append(values.spec(tensor, "constant"))
-                names.append(argument)
-                read.append(tensor)
-        specs = [values.spec(tensor) for tensor in outputs]
+        pairs = list(_named_tensors(given))
+        read = [tensor for _, tensor in pairs]
+        inputs = tuple(values.spec(tensor, "constant") for tensor in read)
+        specs = tuple(values.spec(tensor) for tensor in outputs)
+        plain = arguments if arguments is not None else plain_arguments(given)
+        self._write(name, overload, inputs, tuple(name for name, _ in pairs), specs, plain, mutates, read, outputs, owners)
+
+    def _again(self, facts: Facts, func: Any, args: Any, kwargs: Any) -> Any:
+        """Runs and records an op on tensors like those that it was seen on before, None where it was not.
+
+        All that a record says then is known, but for the values that its tensors are windows on.
+        """
+        if facts.apart or self.memo is None or (kwargs and "device" in kwargs):
+            return None
+        read: list[FakeTensor] = []
+        remembered = self.memo.recall(func, args, kwargs, read)
+        if remembered is None or not read or self.known is None or self.known.knows_any(read):
+            return None
+        outputs = self.memo.outputs(remembered.recipe, args)
+        made = (outputs,) if isinstance(outputs, Tensor) else [part for part in outputs if part is not None]
+        told = remembered.told
+        if told is None:
+            given = dict(zip(facts.arguments, args, strict=False))
+            given.update(kwargs)
+            told = remembered.told = _Told(
+                tuple(name for name, _ in _named_tensors(given)), plain_arguments(given),
+                tuple(name for name in facts.written if given.get(name) is not None),
+                tuple(_window(tensor) for tensor in read), tuple(_window(tensor) for tensor in made),
+            )  # fmt: skip
+        window = self.values.window
+        inputs = tuple([window(tensor, seen, "constant") for tensor, seen in zip(read, told.inputs, strict=True)])
+        specs = tuple([window(tensor, seen) for tensor, seen in zip(made, told.outputs, strict=True)])
+        self._write(facts.name, facts.overload, inputs, told.names, specs, told.arguments, told.written, read, made, None)
+        return outputs
+
+    def _write(
+        self, name: str, overload: str, inputs: tuple[TensorSpec, ...], names: tuple[str, ...], specs: tuple[TensorSpec, ...],
+        arguments: dict[str, Any], mutates: tuple[str, ...], read: Sequence[Tensor], outputs: Sequence[Tensor], owners: list[Tensor] | None,
+    ) -> None:  # fmt: skip
+        values = self.values
         sources = {spec.value for spec in inputs}
         view = bool(specs) and not mutates and all(spec.value in sources for spec in specs)
         held = owners if owners is not None else self._parameters_behind(read)
@@ -145,11 +183,10 @@ class Recorder(TorchDispatchMode):
             # A cast or transposed weight is still that module's weight.
             for tensor in outputs:
                 self._casts[id(tensor)] = (weakref.ref(tensor), held)
-        plain = arguments if arguments is not None else plain_arguments(given)
         self.ops.append(
             {
-                "name": name, "overload": overload, "inputs": tuple(inputs), "names": tuple(names), "outputs": tuple(specs),
-                "arguments": plain, "module": module, "call": call, "view": view, "mutates": mutates,
+                "name": name, "overload": overload, "inputs": inputs, "names": names, "outputs": specs,
+                "arguments": arguments, "module": module, "call": call, "view": view, "mutates": mutates,
             }
         )  # fmt: skip
         values.clock += 1
@@ -160,7 +197,7 @@ class Recorder(TorchDispatchMode):
         """Row and call index of the module that an op belongs to which reads the parameters ``held``."""
         return self.tree.owner_row(held, computes)
 
-    def _parameters_behind(self, tensors: list[Tensor]) -> list[Tensor]:
+    def _parameters_behind(self, tensors: Sequence[Tensor]) -> list[Tensor]:
         """The parameters and buffers among the tensors, or of which they are casts and views."""
         held: list[Tensor] = []
         for tensor in tensors:
@@ -198,6 +235,17 @@ class Recorder(TorchDispatchMode):
         return unused if len(unused) < len(outputs) else unused[1:]
 
 
+def _named_tensors(given: Mapping[str, Any]) -> Iterator[tuple[str, Tensor]]:
+    """The tensors among an op's arguments, each with the argument's name."""
+    for argument, item in given.items():
+        for tensor in (item,) if isinstance(item, Tensor) else _tensors(item) if isinstance(item, (list, tuple)) else ():
+            yield argument, tensor
+
+
+def _window(tensor: Tensor) -> Window:
+    return Window(tuple(tensor.shape), dtype_name(tensor.dtype), tensor.stride(), int(tensor.storage_offset()))
+
+
 def _tensors(value: Any) -> Iterator[Tensor]:
     if isinstance(value, Tensor):
         yield value
@@ -232,29 +280,14 @@ def _made_of_tensors(kind: type) -> bool:
     return kind.__torch_dispatch__ is not torch._C._disabled_torch_dispatch_impl and not issubclass(kind, FakeTensor)  # type: ignore[attr-defined]
 
 
-KERNELS = ("aten::silu_backward", "aten::mish_backward", "aten::native_channel_shuffle")
-"""Composite ops that have kernels of their own as well, and do not fall apart."""
+class _Told(NamedTuple):
+    """What is written down of an op on tensors like those before: ``inputs`` and ``outputs`` are all of a window but its value."""
 
-
-class _Facts(NamedTuple):
-    """What is always the same about an op: ``written`` are the arguments that it may write in place."""
-
-    name: str
-    overload: str
-    arguments: tuple[str, ...]
+    names: tuple[str, ...]
+    arguments: dict[str, Any]
     written: tuple[str, ...]
-    silent: bool
-    composite: bool
-
-
-@cache
-def _facts(func: Any) -> _Facts:
-    whole_name, arguments = func.name(), func._schema.arguments
-    name, _, overload = whole_name.partition(".")
-    written = tuple(argument.name for argument in arguments if argument.alias_info is not None and argument.alias_info.is_write)
-    silent = name.startswith(SILENT)
-    whole = silent or name in KERNELS or not torch._C._dispatch_has_kernel_for_dispatch_key(whole_name, "CompositeImplicitAutograd")
-    return _Facts(name, overload, tuple(argument.name for argument in arguments), written, silent, not whole)
+    inputs: tuple[Window, ...]
+    outputs: tuple[Window, ...]
 
 
 def _decomposed(func: Any, args: Any, kwargs: Any) -> Any:

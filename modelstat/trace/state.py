@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import ctypes
-import gc
 import logging
 import random
 import sys
@@ -78,21 +77,10 @@ def quiet() -> Iterator[None]:
 
 
 @contextmanager
-def uncollected() -> Iterator[None]:
-    """Holds the garbage collector back: when it runs is chance, and what it frees would die at another op in every trace."""
-    enabled = gc.isenabled()
-    gc.disable()
-    try:
-        yield
-    finally:
-        if enabled:
-            gc.enable()
-
-
-@contextmanager
 def preserved_globals() -> Iterator[None]:
-    """Puts back torch's switches (:data:`SWITCHES`) and default device, its RNG, Python's and numpy's."""
+    """Puts back torch's switches (:data:`SWITCHES`) and default device, its RNG, Python's, numpy's and those of GPUs in use."""
     rng, python_rng = torch.get_rng_state(), random.getstate()
+    gpus = torch.cuda.get_rng_state_all() if torch.cuda.is_initialized() else None
     restore_numpy = _numpy_rng()
     deterministic, warn_only = torch.are_deterministic_algorithms_enabled(), torch.is_deterministic_algorithms_warn_only_enabled()
     switches = [(read(), read, write) for read, write in SWITCHES]
@@ -101,6 +89,8 @@ def preserved_globals() -> Iterator[None]:
         yield
     finally:
         torch.set_rng_state(rng)
+        if gpus is not None:
+            torch.cuda.set_rng_state_all(gpus)
         random.setstate(python_rng)
         restore_numpy()
         torch.use_deterministic_algorithms(deterministic, warn_only=warn_only)

@@ -3,7 +3,8 @@
 from __future__ import annotations
 
 import weakref
-from typing import Any, Literal
+from functools import cache
+from typing import Any, Literal, NamedTuple
 
 import torch
 
@@ -11,6 +12,15 @@ from modelstat.errors import TraceError
 from modelstat.records import TensorSpec, Value, natural_strides
 
 Kind = Literal["input", "parameter", "buffer", "constant", "activation"]
+
+
+class Window(NamedTuple):
+    """All of a :class:`~modelstat.records.TensorSpec` but its value."""
+
+    shape: tuple[int, ...]
+    dtype: str
+    strides: tuple[int, ...]
+    offset: int
 
 
 class ValueTable:
@@ -33,18 +43,22 @@ class ValueTable:
         (One of another kind than ``activation`` was there before the first op, unless it is a constant that is let go while the
         model runs: such a one was made there, out of the recorder's sight.)
         """
-        handle: Any
         shape = shape_of(tensor)
         try:
-            handle = tensor.untyped_storage()
-            key, size = handle._cdata, handle.nbytes()
             strides = natural_strides(shape) if tensor.is_nested else tuple(tensor.stride())
-            offset = int(tensor.storage_offset())
+            return self.window(tensor, Window(shape, dtype_name(tensor.dtype), strides, int(tensor.storage_offset())), kind)
         except (RuntimeError, NotImplementedError):
             # Sparse and opaque tensors have no storage of their own.
-            handle, key, offset = tensor, id(tensor), 0
-            strides = natural_strides(shape)
-            size = _parts_bytes(tensor)
+            index = self._index(tensor, id(tensor), _parts_bytes(tensor), kind)
+            return TensorSpec(shape, dtype_name(tensor.dtype), natural_strides(shape), index)
+
+    def window(self, tensor: torch.Tensor, seen: Window, kind: Kind = "activation") -> TensorSpec:
+        """:meth:`spec` of a tensor of which all but its value is known already."""
+        storage = tensor.untyped_storage()
+        shape, dtype, strides, offset = seen
+        return TensorSpec(shape, dtype, strides, self._index(storage, storage._cdata, storage.nbytes(), kind), offset)
+
+    def _index(self, handle: Any, key: int, size: int, kind: Kind) -> int:
         index = self._ids.get(key)
         if index is None:
             index = self._ids[key] = len(self._rows)
@@ -52,7 +66,7 @@ class ValueTable:
             self._watches.append(self._watch(handle, key, index))
         elif size > self._rows[index]["bytes"]:
             self._rows[index]["bytes"] = int(size)  # resized in place
-        return TensorSpec(shape, dtype_name(tensor.dtype), strides, index, offset)
+        return index
 
     def _watch(self, handle: Any, key: int, index: int) -> weakref.ref[Any] | None:
         def died(_: object) -> None:
@@ -102,6 +116,7 @@ def shape_of(tensor: torch.Tensor) -> tuple[int, ...]:
     raise TraceError("a nested tensor with several uneven axes: make it with layout=torch.jagged, whose work can be counted")
 
 
+@cache
 def dtype_name(dtype: torch.dtype) -> str:
     """``float32`` for torch.float32."""
     return str(dtype).removeprefix("torch.")

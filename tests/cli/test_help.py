@@ -43,7 +43,7 @@ def test_subcommands_have_help(run: Run, command: str) -> None:
     assert f"modelstat {command}" in out
 
 
-@pytest.mark.parametrize("command", ["compare", "check"])
+@pytest.mark.parametrize("command", ["compare", "check", "size"])
 def test_options_of_subcommands_are_one_line_each(run: Run, monkeypatch: pytest.MonkeyPatch, command: str) -> None:
     monkeypatch.setenv("COLUMNS", "80")
     rows = [line.strip("│ ") for line in run(command, "--help").out.splitlines() if line.startswith("│")]

@@ -36,6 +36,16 @@ def test_a_measured_model_in_json_and_in_a_file_of_measurements(run: Run, tmp_pa
     assert "1 times of this very pass measured on An" in json.loads(out)["gpus"][0]["correction"]
 
 
+def test_a_measured_model_on_its_roof(run: Run, tmp_path: Path) -> None:
+    machine = tmp_path / "machine.toml"
+    machine.write_text(TEXT, encoding="utf-8")
+    code, out, err = run("measure", *GIVEN, "--gpu", str(machine), "--seconds", "0.01", "--roofline")
+    assert (code, err) == (0, "")
+    key = out.split("A measured, a predicted")[1]
+    assert "mean of 5 steps" in key
+    assert "whole pass, by the stopwatch" in key
+
+
 @pytest.mark.parametrize(
     ("arguments", "said"),
     [

@@ -9,9 +9,10 @@ import msgspec
 import pytest
 
 from modelstat.cost.registry import costs as costs_of
+from modelstat.deploy.fleet import BATCHES, HEADROOM
 from modelstat.deploy.prices import Prices, read_prices
 from modelstat.deploy.series import Series
-from modelstat.deploy.sizing import HEADROOM, Sized, Sizing, _best, size
+from modelstat.deploy.sizing import Sized, Sizing, _best, size
 from modelstat.errors import InputError, UsageError
 from modelstat.hardware.database import all_gpus, find
 from modelstat.memory.peak import peak_memory
@@ -64,7 +65,7 @@ def test_every_figure() -> None:
 @pytest.mark.parametrize("latency", [0.001, 0.002, 0.02, 0.2])
 def test_no_larger_batch_that_is_in_time_needs_fewer(latency: float) -> None:
     """Brute force over all batches that are tried."""
-    from modelstat.deploy.sizing import BATCHES, _sized
+    from modelstat.deploy.sizing import _sized
 
     (one,) = sized("t4", 5000, latency).ranked
     check(one, 5000, latency)

@@ -106,10 +106,14 @@ A100 = {"name": "NVIDIA A100-SXM4-40GB", "major": 8, "minor": 0}
 
 
 def test_a_known_gpu_is_the_databases_with_its_real_limits() -> None:
-    row = recognised(A100, Sensors())
+    found = recognised(A100, Sensors())
+    row = found.gpu
     assert row.key == find("a100").key
-    assert row.tdp_w == 400
-    limited = recognised(A100, Sensors(max_sm_mhz=1095, power_limit_w=250.0))
+    assert (row.tdp_w, found.definition, found.known) == (400, row.key, True)
+    slowed = recognised(A100, Sensors(max_sm_mhz=1095, power_limit_w=250.0))
+    limited = slowed.gpu
+    assert slowed.definition == f"{row.key},clock=1095MHz,tdp=250W"
+    assert find(slowed.definition).fp32 == limited.fp32
     assert (limited.tdp_w, limited.boost_mhz) == (250, 1095)
     assert limited.fp32 is not None
     assert row.fp32 is not None
@@ -121,7 +125,12 @@ def test_an_unknown_gpu_is_derived_from_its_properties() -> None:
         "name": "NVIDIA Imaginary 9", "major": 8, "minor": 9, "multi_processor_count": 10, "clock_rate": 2_000_000,
         "memory_clock_rate": 8_000_000, "memory_bus_width": 128, "total_memory": 8 * 2**30, "L2_cache_size": 2**22,
     }  # fmt: skip
-    gpu = recognised(properties, Sensors())
+    found = recognised(properties, Sensors())
+    gpu = found.gpu
+    assert found.definition == "name=NVIDIA Imaginary 9,arch=ada,sms=10,clock=2000MHz,bandwidth=256GB/s,memory=8.0GiB,l2=4MiB"
+    assert not found.known
+    again = find(found.definition)
+    assert (again.name, again.fp32, again.bandwidth_gbs, again.memory_gb) == (gpu.name, gpu.fp32, gpu.bandwidth_gbs, gpu.memory_gb)
     assert gpu.bandwidth_gbs == pytest.approx(2 * 8 * 128 / 8)
     assert gpu.fp32 == pytest.approx(2 * 10 * 128 * 2.0e9 / 1e12)  # Ada: 128 lanes an SM
     assert (gpu.memory_gb, gpu.l2_mb) == (8.0, 4.0)

@@ -77,7 +77,9 @@ def test_another_batch_is_said() -> None:
     other = torch.nn.Sequential(*[torch.nn.Linear(4, 4) for _ in range(9)])
     found = laid(read_profile(DATA / "torch_gpu.json"), other, 2, 4)
     assert found.points == ()
-    assert "no kernel could be matched" in found.notes[0]
+    assert found.notes[0].startswith("none of the ops and ranges that the profile names is the model's")
+    bare = laid(profile(kernel("k", 1e-6)), other, 2, 4)
+    assert "the profile names neither ops nor modules" in bare.notes[0]
     few = profile(kernel("k", 1e-6, OpCall("aten::addmm", 0, ((4,), (2, 4), (4, 4)))))
     assert "only 11% of the model's ops were found" in laid(few, other, 2, 4).notes[0]
 
@@ -97,7 +99,7 @@ def test_passes_without_marks_are_steps() -> None:
     once = [("aten::addmm", 4.0), ("aten::relu", 2.0), ("aten::addmm", 4.0), ("aten::relu", 2.0), ("aten::addmm", 4.0)]
     kernels = [kernel(name, time, OpCall(name, place)) for place, (name, time) in enumerate(once * 3)]
     found = laid(profile(*kernels), Twice(), 2, 8)
-    assert [step.seconds for step in found.steps] == [16.0, 16.0, 16.0]
+    assert [step.point.seconds for step in found.steps] == [16.0, 16.0, 16.0]
     assert [point.seconds for point in found.points] == [4.0, 2.0, 4.0, 2.0, 4.0]
 
 

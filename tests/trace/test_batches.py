@@ -9,6 +9,7 @@ import torch
 import torchvision
 from torch import nn
 
+from modelstat.cost.registry import costs
 from modelstat.records import Trace
 from modelstat.trace.batches import HIGH, LOW, BatchPair, NotAffineError
 from modelstat.trace.capture import capture
@@ -54,7 +55,29 @@ class Folded(nn.Module):
 def test_is_what_a_walk_at_that_batch_records(model: Any, shape: tuple[int, ...], batch: int) -> None:
     net = small(model) if isinstance(model, str) else model().eval()
     pair = BatchPair(walk(net, shape, LOW), walk(net, shape, HIGH))
-    assert pair.at(batch) == walk(net, shape, batch)
+    found = pair.at(batch)
+    assert found == walk(net, shape, batch)
+    assert costs(found, alike=pair.alike) == costs(found)
+
+
+def test_ops_that_repeat_are_alike() -> None:
+    """Three equal blocks, and a wider one: only values and modules differ among the first."""
+
+    class Blocks(nn.Module):
+        def __init__(self) -> None:
+            super().__init__()
+            self.blocks = nn.Sequential(*(nn.Sequential(nn.Linear(4, size), nn.ReLU()) for size in (4, 4, 4, 8)))
+
+        def forward(self, x: torch.Tensor) -> torch.Tensor:
+            found: torch.Tensor = self.blocks(x)
+            return found
+
+    net = Blocks().eval()
+    pair = BatchPair(walk(net, (4,), LOW), walk(net, (4,), HIGH))
+    running = [(index, first) for index, first in enumerate(pair.alike) if not pair.low.ops[index].view]
+    places = {index: place for place, (index, _) in enumerate(running)}
+    assert [places[first] for _, first in running] == [0, 1, 0, 1, 0, 1, 6, 7]
+
 
 
 def test_control_flow_that_depends_on_the_batch_is_refused() -> None:

@@ -205,6 +205,7 @@ def snapshot(model: nn.Module) -> dict[str, Any]:
             name: dict(table) for name, table in vars(nn.modules.module).items() if name.startswith("_global_") and isinstance(table, dict)
         },
         "rng": torch.get_rng_state(),
+        "seeds of later GPUs": [call and id(call[0]) for call in torch.cuda._lazy_seed_tracker.get_calls()],
         "python rng": random.getstate(),
         "numpy rng": repr(numpy.random.get_state(legacy=True)[1:]),  # type: ignore[index]
         "default device": torch.get_default_device(),

@@ -13,7 +13,7 @@ from pathlib import Path
 from typing import Any
 
 from modelstat.errors import MissingExtraError, ProfileError
-from modelstat.measure.imports.nesting import LARGEST, Events, kernels
+from modelstat.measure.imports.nesting import Events, kernels
 from modelstat.measure.imports.ranges import shapes_of, step_of
 from modelstat.measure.imports.record import Profile
 
@@ -27,14 +27,14 @@ SHOWN = 5
 def read(path: Path) -> Profile:
     """The kernels of one trace, or where none ran on a GPU the ops of the CPU without the ops inside them.
 
-    Memory grows with the number of ops and kernels (some 50 bytes each), not with the file. Raises ProfileError for a file that is cut
-    off, or is no trace of the PyTorch profiler, MissingExtraError without ijson.
+    The memory that this takes has a bound, whatever the size of the file: of a long run the first steps are kept, and that is said. Raises
+    ProfileError for a file that is cut off, or is no trace of the PyTorch profiler, MissingExtraError without ijson.
     """
     try:
         import ijson
     except ImportError as error:
         raise MissingExtraError("ijson", "measure", "reading a PyTorch profiler trace") from error
-    events, problems, seen = Events(), [], 0
+    events, problems, bad, seen = Events(), [], 0, 0
     try:
         with _opened(path) as file:
             first = _first(file)
@@ -42,7 +42,9 @@ def read(path: Path) -> Profile:
                 try:
                     _take(events, event)
                 except (KeyError, TypeError, ValueError, OverflowError) as error:
-                    problems.append(f"event {seen}: {type(error).__name__}: {error}; left out")
+                    bad += 1
+                    if bad <= SHOWN:
+                        problems.append(f"event {seen}: {type(error).__name__}: {error}; left out")
     except ijson.IncompleteJSONError as error:
         if "premature EOF" not in str(error) and "ncomplete" not in str(error):
             raise ProfileError(f"{path} is not JSON, after event {seen}: {' '.join(str(error).split())[:120]}") from error
@@ -55,9 +57,9 @@ def read(path: Path) -> Profile:
     if not found:
         what = f"{seen} events, but no op and no kernel" if seen else "no traceEvents"
         raise ProfileError(f"{path}: JSON with {what} in it: give a trace that torch.profiler wrote with export_chrome_trace")
-    told = [*problems[:SHOWN], *([f"{len(problems) - SHOWN} more events were left out"] if len(problems) > SHOWN else [])]
-    if len(found) >= LARGEST:
-        told.append(f"only the first {LARGEST:,} kernels were read: profile fewer steps")
+    told = [*problems, *([f"{bad - SHOWN} more events were left out"] if bad > SHOWN else [])]
+    if events.until < float("inf"):
+        told.append(f"only the first {len(found):,} kernels were read: a profile of fewer steps says as much")
     if not any(len(call.shapes or ()) for kernel in found for call in kernel.calls):
         told.append("no shapes in it: record_shapes=True makes the match to the model's ops certain")
     return Profile(file=str(path), format="PyTorch profiler", kernels=found, ordered=ordered, problems=tuple(told))
@@ -95,7 +97,7 @@ def _take(events: Events, event: Any) -> None:
     thread = f"{event.get('pid')}/{event.get('tid')}"
     step = step_of(name) if kind in RANGES else None
     if step is not None:
-        events.steps.append((start, start + duration, step))
+        events.add_step(start, duration, step)
         return
     shapes = shapes_of(args["Input Dims"]) if "Input Dims" in args else None
     events.add_op(name, start, duration, external, thread, shapes, is_range=kind in RANGES)

@@ -1,22 +1,30 @@
-"""Events of a trace in columns, and which of them lie inside which."""
+"""Events of a trace in columns of bounded length, and the measured kernels that they make."""
 
 from __future__ import annotations
 
 from array import array
-from bisect import bisect_right
+from itertools import compress
 
-from modelstat.measure.imports.record import MeasuredKernel, OpCall, Shapes
+from modelstat.measure.imports.record import MeasuredKernel, Shapes
+from modelstat.measure.imports.tree import Tree
 
-LARGEST = 500_000
-"""Kernels (on a CPU: ops) of one profile that become records."""
+LARGEST = 100_000
+"""Kernels (on a CPU: ops) of one profile that become records: the first ones."""
+MOST_OPS = 300_000
+"""Ops and ranges of the host that are remembered for them."""
 
 Key = tuple[str, Shapes | None]
 
 
 class Events:
-    """Ops, ranges and kernels while a trace is read: a few numbers each; names and shapes are kept once."""
+    """Ops, ranges and kernels while a trace is read: a few numbers each; names and shapes are kept once.
 
-    def __init__(self) -> None:
+    In whatever order they come, the first ones by time stay: at most twice ``most_ops`` ops, and twice ``most_kernels`` kernels. Nothing
+    that starts after ``until`` (us) is there any more.
+    """
+
+    def __init__(self, most_ops: int = MOST_OPS, most_kernels: int = LARGEST) -> None:
+        self.most_ops, self.most_kernels = most_ops, most_kernels
         self.start, self.duration = array("d"), array("d")
         self.external, self.thread, self.key = array("q"), array("l"), array("l")
         self.is_range = bytearray()
@@ -25,98 +33,97 @@ class Events:
         self.steps: list[tuple[float, float, int]] = []
         self.keys: dict[Key, int] = {}
         self.threads: dict[str, int] = {}
+        self.until = float("inf")
 
     def add_op(
         self, name: str, start: float, duration: float, external: int, thread: str, shapes: Shapes | None, *, is_range: bool
     ) -> None:
         """An op of the host, or a range that a user marked (times in us)."""
+        if start > self.until:
+            return
         self.start.append(start)
         self.duration.append(duration)
         self.external.append(external)
         self.thread.append(self.threads.setdefault(thread, len(self.threads)))
         self.key.append(self.keys.setdefault((name, shapes), len(self.keys)))
         self.is_range.append(is_range)
+        if len(self.start) >= 2 * self.most_ops:
+            self._cut(sorted(self.start)[self.most_ops - 1])
 
     def add_kernel(self, name: str, start: float, duration: float, external: int) -> None:
         """A kernel (times in us) and the id of the op that launched it, -1 where it names none."""
+        if start > self.until:
+            return
         self.kernel_start.append(start)
         self.kernel_duration.append(duration)
         self.kernel_external.append(external)
         self.kernel_key.append(self.keys.setdefault((name, None), len(self.keys)))
+        if len(self.kernel_start) >= 2 * self.most_kernels:
+            self._cut(sorted(self.kernel_start)[self.most_kernels - 1])
 
+    def add_step(self, start: float, duration: float, number: int) -> None:
+        """One pass of the model (times in us)."""
+        if start <= self.until and len(self.steps) < self.most_kernels:
+            self.steps.append((start, start + duration, number))
 
-class _Tree:
-    """The parent of each op by time, and the calls around an op."""
-
-    def __init__(self, events: Events) -> None:
-        self.events = events
-        self.names = list(events.keys)
-        count = len(events.start)
-        self.parent = array("l", [-1]) * count
-        self.inside = array("d", [0.0]) * count
-        """Time (us) of the ops right inside an op."""
-        # Rounding of large timestamps must not turn a child into a sibling.
-        self.order = sorted(range(count), key=lambda each: (events.thread[each], events.start[each], -events.duration[each]))
-        stack: list[int] = []
-        for index in self.order:
-            while stack and not self._holds(stack[-1], index):
-                stack.pop()
-            if stack:
-                self.parent[index] = stack[-1]
-                above = stack[-1]
-                while above >= 0 and events.is_range[above]:
-                    above = self.parent[above]
-                if above >= 0 and not events.is_range[index]:
-                    self.inside[above] += events.duration[index]
-            stack.append(index)
-        self.steps = sorted(events.steps)
-        self.step_starts = [start for start, _, _ in self.steps]
-        self._calls: dict[int, OpCall] = {}
-
-    def _holds(self, outer: int, inner: int) -> bool:
-        start, duration = self.events.start, self.events.duration
-        end = start[outer] + duration[outer] + 0.002
-        return self.events.thread[outer] == self.events.thread[inner] and start[inner] + duration[inner] <= end
-
-    def around(self, index: int) -> tuple[tuple[OpCall, ...], str]:
-        """The ops from the outermost to ``index`` itself, and the ranges around them as a path."""
-        calls: list[OpCall] = []
-        places: list[str] = []
-        while index >= 0:
-            name, shapes = self.names[self.events.key[index]]
-            if self.events.is_range[index]:
-                places.append(name)
-            else:
-                if index not in self._calls:
-                    self._calls[index] = OpCall(name, index, shapes)
-                calls.append(self._calls[index])
-            index = self.parent[index]
-        return tuple(reversed(calls)), "/".join(reversed(places))
-
-    def step(self, time: float) -> int | None:
-        """The step that a moment (us) lies in."""
-        found = bisect_right(self.step_starts, time) - 1
-        return self.steps[found][2] if found >= 0 and time <= self.steps[found][1] else None
+    def _cut(self, until: float) -> None:
+        """Drop what starts later: a kernel starts after its op, so no kernel is left without the op that launched it."""
+        self.until = until
+        kept = [start <= until for start in self.start]
+        for name in ("start", "duration", "external", "thread", "key"):
+            column = getattr(self, name)
+            setattr(self, name, array(column.typecode, compress(column, kept)))
+        self.is_range = bytearray(compress(self.is_range, kept))
+        kept = [start <= until for start in self.kernel_start]
+        for name in ("kernel_start", "kernel_duration", "kernel_external", "kernel_key"):
+            column = getattr(self, name)
+            setattr(self, name, array(column.typecode, compress(column, kept)))
 
 
 def kernels(events: Events) -> tuple[tuple[MeasuredKernel, ...], bool]:
     """The records of all kernels in the order in which they ran, at most LARGEST; without any those of the host's ops.
 
-    A host's op stands for its own time, without the ops inside it. The second value says that they are single launches.
+    A host's op stands for its own time, without the ops inside it. Where events are left out, so is the step that lacks some of them, and
+    ``events.until`` (us) is then the end of what is there. The second value says that they are single launches.
     """
-    tree = _Tree(events)
+    tree = Tree(events)
+    return tuple(_of_device(events, tree) if len(events.kernel_start) else _of_host(events, tree)), True
+
+
+def _of_device(events: Events, tree: Tree) -> list[MeasuredKernel]:
+    wanted = set(events.kernel_external)
+    by_external = {external: index for index, external in enumerate(events.external) if external >= 0 and external in wanted}
+    order = sorted(range(len(events.kernel_start)), key=events.kernel_start.__getitem__)
+    until = _horizon(events, tree, [events.kernel_start[each] for each in order[events.most_kernels :][:1]])
     found: list[MeasuredKernel] = []
-    if len(events.kernel_start):
-        by_external = {external: index for index, external in enumerate(events.external) if external >= 0}
-        for each in sorted(range(len(events.kernel_start)), key=events.kernel_start.__getitem__)[:LARGEST]:
-            op = by_external.get(events.kernel_external[each], -1)
-            calls, path = tree.around(op)
-            step = tree.step(events.start[op] if op >= 0 else events.kernel_start[each])
-            name = tree.names[events.kernel_key[each]][0]
-            found.append(MeasuredKernel(name=name, seconds=events.kernel_duration[each] / 1e6, calls=calls, path=path, step=step))
-        return tuple(found), True
-    for index in [each for each in tree.order if not events.is_range[each]][:LARGEST]:
+    for each in order[: events.most_kernels]:
+        op = by_external.get(events.kernel_external[each], -1)
+        time = events.start[op] if op >= 0 else events.kernel_start[each]
+        if time >= until:
+            continue
+        calls, path = tree.around(op)
+        name, seconds = tree.names[events.kernel_key[each]][0], events.kernel_duration[each] / 1e6
+        found.append(MeasuredKernel(name=name, seconds=seconds, calls=calls, path=path, step=tree.step(time)))
+    return found
+
+
+def _of_host(events: Events, tree: Tree) -> list[MeasuredKernel]:
+    ops = [each for each in tree.order if not events.is_range[each]]
+    until = _horizon(events, tree, [events.start[each] for each in ops[events.most_kernels :][:1]])
+    found: list[MeasuredKernel] = []
+    for index in ops[: events.most_kernels]:
+        if events.start[index] >= until:
+            break
         calls, path = tree.around(index)
         own = max(0.0, events.duration[index] - tree.inside[index]) / 1e6
         found.append(MeasuredKernel(name=calls[-1].name, seconds=own, calls=calls, path=path, step=tree.step(events.start[index])))
-    return tuple(found), True
+    return found
+
+
+def _horizon(events: Events, tree: Tree, first_left_out: list[float]) -> float:
+    """The moment (us) from which on nothing becomes a record: the start of the step that is not there as a whole."""
+    until = min([events.until, *first_left_out])
+    # A trace without steps, or of a single one, is read as far as it goes.
+    whole = tree.whole_until(until)
+    events.until = whole if tree.step_starts and whole > tree.step_starts[0] else until
+    return events.until

@@ -10,6 +10,7 @@ import msgspec
 from modelstat.errors import UsageError
 from modelstat.report.caption import inputs_text
 from modelstat.report.chart.device import Device, device
+from modelstat.report.chart.measured import Measured
 from modelstat.report.chart.memory import Curve, curve
 from modelstat.report.chart.point import HEAVIEST, Point, heaviest, layer_points, op_points
 from modelstat.report.chart.program import Program, program
@@ -40,12 +41,16 @@ class View(msgspec.Struct, frozen=True, kw_only=True):
     nodes: tuple[Node, ...]
     memory: Curve
     notes: tuple[str, ...]
+    measured: Measured | None = None
 
 
-def views(analyses: Sequence[Analysis], limit: int = HEAVIEST, names: Sequence[str] = ()) -> tuple[View, ...]:
+def views(
+    analyses: Sequence[Analysis], limit: int = HEAVIEST, names: Sequence[str] = (), measured: Measured | None = None
+) -> tuple[View, ...]:
     """One view per analysis and GPU, in that order; each shows at most ``limit`` ops.
 
-    ``names``, one per analysis, are what the labels call them; by default the models' own.
+    ``names``, one per analysis, are what the labels call them; by default the models' own. ``measured`` is what was measured on the first
+    view's GPU.
 
     Raises UsageError where no analysis has a GPU: a roofline is one of a GPU.
     """
@@ -56,7 +61,8 @@ def views(analyses: Sequence[Analysis], limit: int = HEAVIEST, names: Sequence[s
     if not several:
         raise UsageError("a roofline needs a GPU: add --gpu NAME (in Python gpu=...), such as v100")
     labels = _labels(several)
-    return tuple(_view(analysis, index, label, limit) for (analysis, index, _), label in zip(several, labels, strict=True))
+    found = [_view(analysis, index, label, limit) for (analysis, index, _), label in zip(several, labels, strict=True)]
+    return (msgspec.structs.replace(found[0], measured=measured), *found[1:])
 
 
 def _view(analysis: Analysis, index: int, label: str, limit: int) -> View:

@@ -4,14 +4,34 @@ from __future__ import annotations
 
 from collections.abc import Iterable
 from math import floor, log10
+from typing import Protocol
 
 import msgspec
 
 from modelstat.report.chart.device import Device
-from modelstat.report.chart.point import Point
 
 DEEPEST = 1e-9
 """Points below this share of the highest ceiling are not waited for: the axis ends there."""
+
+
+class Placed(Protocol):
+    """What has a place in a roofline: work, and the rates that its time makes of it."""
+
+    @property
+    def flops(self) -> float:
+        """FLOPs."""
+    @property
+    def bytes(self) -> float:
+        """Bytes moved (B)."""
+    @property
+    def intensity(self) -> float | None:
+        """FLOP/B; None where nothing moves."""
+    @property
+    def rate(self) -> float | None:
+        """FLOP/s; None where the time is not known."""
+    @property
+    def bandwidth(self) -> float | None:
+        """B/s; None where the time is not known."""
 
 
 class Window(msgspec.Struct, frozen=True):
@@ -38,7 +58,7 @@ class Window(msgspec.Struct, frozen=True):
         return (self.bytes_only, self.bytes_only * bandwidth) if bandwidth else None
 
 
-def window(devices: Iterable[Device], points: Iterable[Point]) -> Window:
+def window(devices: Iterable[Device], points: Iterable[Placed]) -> Window:
     """The window that holds the points, and the ridge points of the devices' ceilings that are on."""
     shown, boards = list(points), list(devices)
     ceilings = [ceiling for board in boards for ceiling in board.ceilings if ceiling.on] or [
@@ -55,4 +75,5 @@ def window(devices: Iterable[Device], points: Iterable[Point]) -> Window:
     frame = Window(left, high, 1.0, top, bytes_only)
     heights = [place[1] for point in shown if (place := frame.position(point.intensity, point.rate, point.bandwidth))]
     roof = min(left * board.roofs[0].bandwidth for board in boards)
+    top = max([top, *(height * 1.5 for height in heights)])  # what was measured may lie above every ceiling, and is shown
     return Window(left, high, max(min([*heights, roof]) / 2, top * DEEPEST), top, bytes_only)

@@ -16,8 +16,12 @@ from modelstat.report.page.encode import encode
 
 if TYPE_CHECKING:
     from modelstat.analysis import Analysis
+    from modelstat.report.chart.measured import Measured
 
-SCRIPTS = ("units", "state", "tooltip", "roofs", "program", "points", "filters", "table", "tree", "memory", "changes", "device", "main")
+SCRIPTS = (
+    "units", "state", "tooltip", "roofs", "program", "points", "filters", "table", "tree", "memory", "changes", "measured", "device",
+    "main",
+)  # fmt: skip
 """The page's own scripts, in the order in which they run."""
 
 MOST_POINTS = 5_000
@@ -35,11 +39,12 @@ def require() -> None:
             raise MissingExtraError(package, "html", "--html") from error
 
 
-def page(analyses: Sequence[Analysis], *, compare: bool = False) -> str:
+def page(analyses: Sequence[Analysis], *, compare: bool = False, measured: Measured | None = None) -> str:
     """The page of one analysis or several: every batch, precision and GPU is a point of its chart and can be chosen.
 
-    ``compare`` takes two analyses, before and after, and draws an arrow for each layer that changed. Raises UsageError where no GPU was
-    given or ``compare`` has not two analyses, MissingExtraError without plotly or jinja2.
+    ``compare`` takes two analyses, before and after, and draws an arrow for each layer that changed; ``measured`` is what was measured on
+    the first GPU of the first analysis. Raises UsageError where no GPU was given or ``compare`` has not two analyses, MissingExtraError
+    without plotly or jinja2.
     """
     require()
     from jinja2 import Environment, StrictUndefined
@@ -48,7 +53,7 @@ def page(analyses: Sequence[Analysis], *, compare: bool = False) -> str:
         raise UsageError(f"a comparison takes two analyses, before and after: {len(analyses)} were given")
     several = sum(len(analysis.rooflines) for analysis in analyses)
     limit = max(FEWEST, min(HEAVIEST, MOST_POINTS // max(several, 1)))
-    shown = views(analyses, limit, ("before", "after") if compare else ())
+    shown = views(analyses, limit, ("before", "after") if compare else (), measured)
     changed = documents_changes([analysis.document for analysis in analyses]) if compare else ()
     scripts = [_plotly(), "\n".join(_own(f"{name}.js") for name in SCRIPTS)]
     template = Environment(autoescape=True, undefined=StrictUndefined).from_string(_own("page.html.j2"))

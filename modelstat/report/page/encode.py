@@ -12,6 +12,7 @@ import msgspec
 
 from modelstat import __version__
 from modelstat.report.chart.change import Change
+from modelstat.report.chart.measured import measured_window
 from modelstat.report.chart.palette import BOUND_COLOURS, BOUND_SYMBOLS, SERIES
 from modelstat.report.chart.view import View, whole_point
 from modelstat.report.chart.window import window
@@ -97,7 +98,9 @@ def _view(view: View, tables: Tables) -> dict[str, Any]:
         "window": _rounded(window([view.device], points)),
         "window_with_transfers": _rounded(window([view.device], [*points, *view.transfers])),
     }
-    return {**{name: _rounded(value) for name, value in fields.items()}, **rows, **frames, "memory": steps}
+    measured = fields.pop("measured")
+    found = None if measured is None else {**_rounded(measured), "frame": _rounded(measured_window(view.device, measured))}
+    return {**{name: _rounded(value) for name, value in fields.items()}, **rows, **frames, "memory": steps, "measured": found}
 
 
 def _rounded(value: Any) -> Any:

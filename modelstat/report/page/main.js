@@ -7,6 +7,7 @@ function draw() {
   drawTree();
   drawMemory();
   drawChanges();
+  drawMeasured();
   drawBrief();
   drawDevice();
   drawNotes();
@@ -49,6 +50,7 @@ function start() {
   hoverable(find("point-chart"), (each) => (each.customdata === undefined ? null : pointTooltip(points()[each.customdata])));
   hoverable(find("memory-chart"), (each) => (each.customdata === undefined ? null : memoryTooltip(each.customdata)));
   if (page.changes.length) hoverable(find("change-chart"), (each) => (each.customdata === undefined ? null : changeTooltip(each.customdata)));
+  if (measurement()) hoverable(find("measured-chart"), (each) => (each.customdata === undefined ? null : measuredTooltip(each.customdata)));
   find("program-chart").on("plotly_click", (event) => { if (event.points[0].customdata !== undefined) chooseView(event.points[0].customdata); });
   find("point-chart").on("plotly_click", (event) => { if (event.points[0].customdata !== undefined) select(event.points[0].customdata, "chart"); });
   find("point-chart").on("plotly_afterplot", moveRing);

@@ -20,18 +20,20 @@ function roofTraces(device, frame, colour, isOn) {
   const fastest = Math.max(...roofs.map((roof) => roof.bandwidth), 0);
   const traces = [];
   const annotations = [];
-  const add = (x, y, text, at, anchor, dash) => {
+  const add = (x, y, text, at, anchor, dash, side = "bottom") => {
     traces.push({ x, y, mode: "lines", line: { color: colour, width: 1.6, dash }, hoverinfo: "skip", showlegend: false });
     annotations.push({
-      x: Math.log10(at[0]), y: Math.log10(at[1]), text: plain(text), showarrow: false, xanchor: anchor, yanchor: "bottom",
+      x: Math.log10(at[0]), y: Math.log10(at[1]), text: plain(text), showarrow: false, xanchor: anchor, yanchor: side,
       font: { size: 11, color: colour },
     });
   };
   for (const roof of roofs) {
     const end = top / roof.bandwidth;
     const middle = Math.min(Math.sqrt(frame.low * end), end);
+    // A name that the axis would cut off stands below its line.
+    const cut = Math.log(middle / frame.low) < 0.2 * Math.log(frame.high / frame.low) && roof !== roofs[0];
     add([frame.low, end], [frame.low * roof.bandwidth, top], `${roof.name} ${units.bandwidth(roof.bandwidth)}`,
-      [middle, middle * roof.bandwidth], "right", roof === roofs[0] ? "solid" : "dash");
+      [middle, middle * roof.bandwidth], cut ? "left" : "right", roof === roofs[0] ? "solid" : "dash", cut ? "top" : "bottom");
   }
   for (const ceiling of ceilings) {
     const start = fastest ? ceiling.flops / fastest : frame.low;

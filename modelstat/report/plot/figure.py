@@ -55,15 +55,18 @@ def save(views: Sequence[View], file: IO[bytes], form: str, *, kind: Kind = "roo
 
 
 def draw(views: Sequence[View], *, kind: Kind = "roofline", theme: Theme = "light") -> Figure:
-    """The figure itself, for a caller who goes on with it."""
+    """The figure itself, for a caller who goes on with it. A view with measurements shows those on its roofs."""
     from matplotlib.figure import Figure
 
-    from modelstat.report.plot import batch, gpus, roofline
+    from modelstat.report.plot import batch, gpus, measured, roofline
 
     painters: dict[Kind, Callable[..., None]] = {"roofline": roofline.paint, "batch": batch.paint, "gpus": gpus.paint}
     with _settings(theme):
         figure = Figure(layout="constrained")
-        painters[kind](figure, views, THEMES[theme])
+        if views[0].measured is not None:
+            measured.paint(figure, views[0], views[0].measured, THEMES[theme])
+        else:
+            painters[kind](figure, views, THEMES[theme])
     return figure
 
 

@@ -32,13 +32,10 @@ def paint(figure: Figure, views: Sequence[View], look: Look) -> None:
     boards = list({view.device.key: view.device for view in views}.values())
     points = [*(views[0].layers if len(views) == 1 else ()), *(whole_point(view) for view in views)]
     frame = window(boards, points)
-    axes.set(xscale="log", yscale="log", xlim=(frame.low, frame.high), ylim=(frame.bottom, frame.top))
-    axes.set(xlabel="arithmetic intensity (FLOP/B)", ylabel="performance (FLOP/s)")
-    axes.yaxis.set_major_formatter(lambda value, _: units.tick(value))
-    axes.xaxis.set_major_formatter(lambda value, _: f"{value:g}")
+    draw_plane(axes, frame)
     colours = {board.key: look.ink if len(boards) == 1 else SERIES[index % len(SERIES)] for index, board in enumerate(boards)}
     for board in boards:
-        _roofs(axes, frame, board, colours[board.key], named=len(boards) == 1)
+        draw_roofs(axes, frame, board, colours[board.key], named=len(boards) == 1)
     if len(views) == 1:
         _layers(axes, frame, views[0], look, LARGEST * (figure.get_figwidth() / WIDTH) ** 2)
     _programs(axes, frame, views, colours, look)
@@ -52,7 +49,16 @@ def paint(figure: Figure, views: Sequence[View], look: Look) -> None:
     axes.set_title(title, loc="left", fontsize="medium")
 
 
-def _roofs(axes: Axes, frame: Window, board: Device, colour: str, *, named: bool) -> None:
+def draw_plane(axes: Axes, frame: Window) -> None:
+    """The two logarithmic axes."""
+    axes.set(xscale="log", yscale="log", xlim=(frame.low, frame.high), ylim=(frame.bottom, frame.top))
+    axes.set(xlabel="arithmetic intensity (FLOP/B)", ylabel="performance (FLOP/s)")
+    axes.yaxis.set_major_formatter(lambda value, _: units.tick(value))
+    axes.xaxis.set_major_formatter(lambda value, _: f"{value:g}")
+
+
+def draw_roofs(axes: Axes, frame: Window, board: Device, colour: str, *, named: bool) -> None:
+    """The main memory up to the highest ceiling that is on, and these ceilings; ``named`` writes what they are beside them."""
     ceilings = [each for each in board.ceilings if each.on] or list(board.ceilings[:1])
     bandwidth = board.roofs[0].bandwidth
     top = max((each.flops for each in ceilings), default=frame.top)

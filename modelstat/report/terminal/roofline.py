@@ -42,12 +42,21 @@ class Mark(msgspec.Struct, frozen=True):
 
 
 def draw(views: Sequence[View], file: TextIO, *, width: int | None = None, ops: bool = False) -> None:
-    """Write the chart: the layers (or the ``ops``) of one view, the whole models of several. At least 60 columns, by default 80."""
+    """Write the chart: the layers (or the ``ops``) of one view, the whole models of several; of a view with measurements those.
+
+    At least 60 columns, by default 80.
+    """
     from rich.console import Console
 
     width = max(60, width or WIDTH)
     console = Console(file=file, width=width, highlight=False)
-    for part in display(views, width=width, ops=ops, fine=_fine(file)):
+    if views[0].measured is not None:
+        from modelstat.report.terminal.measured import display as shown
+
+        parts = shown(views[0], views[0].measured, width=width, fine=_fine(file))
+    else:
+        parts = display(views, width=width, ops=ops, fine=_fine(file))
+    for part in parts:
         console.print(part)
 
 
@@ -64,62 +73,62 @@ def display(views: Sequence[View], *, width: int = WIDTH, ops: bool = False, fin
     letters = {index: chr(ord("A") + place) for place, index in enumerate(order[: NAMED if single else 26])}
     canvas = Canvas(width - MARGIN - 1, ROWS, fine=fine)
     for board in boards:
-        _roofs(canvas, frame, board, named=single)
+        draw_roofs(canvas, frame, board, named=single)
     for index in reversed(order):
         mark = marks[index]
         place = frame.position(mark.intensity, mark.rate, mark.bandwidth)
         if place:
-            canvas.mark(*_share(frame, *place), letters.get(index, "•" if fine else "o"), STYLES.get(mark.bound or "", "") + " bold")
+            canvas.mark(*share_of(frame, *place), letters.get(index, "•" if fine else "o"), STYLES.get(mark.bound or "", "") + " bold")
     what = "ops" if ops else "layers"
     title = f"Roofline of {printable(views[0].model)} on {printable(boards[0].name)}: {what}" if single else "Rooflines: whole models"
     head = Text(title, style="bold")
     key = _key([(letter, marks[index]) for index, letter in letters.items()], single)
     missing = [f"{board.name}: {reason}" for board in boards for reason in board.left_out if reason.startswith("ceiling")]
     if single:
-        head.append(f"\n{_limits(boards[0])}", style="not bold")
-    return [head, *_framed(canvas, frame, fine=fine), key, *(Text(printable(text)) for text in missing)]
+        head.append(f"\n{limits(boards[0])}", style="not bold")
+    return [head, *framed(canvas, frame, fine=fine), key, *(Text(printable(text)) for text in missing)]
 
 
-def _limits(board: Device) -> str:
+def limits(board: Device) -> str:
     """The lines of one board: ``HBM2 900 GB/s; fp32 CUDA cores 14.0 TFLOP/s``."""
     ceilings = (f"{each.name} {units.flops_rate(each.flops)}" for each in board.ceilings if each.on)
     return "; ".join((f"{board.roofs[0].name} {units.bandwidth(board.roofs[0].bandwidth)}", *ceilings))
 
 
-def _share(frame: Window, x: float, y: float) -> tuple[float, float]:
+def share_of(frame: Window, x: float, y: float) -> tuple[float, float]:
     """A place in the plane as shares of the chart's width and height."""
     across = log10(x / frame.low) / log10(frame.high / frame.low)
     return across, log10(y / frame.bottom) / log10(frame.top / frame.bottom)
 
 
-def _roofs(canvas: Canvas, frame: Window, board: Device, *, named: bool) -> None:
+def draw_roofs(canvas: Canvas, frame: Window, board: Device, *, named: bool) -> None:
     """The main memory up to each ceiling that the model runs on (of several boards the highest); names stand where there is room."""
     ceilings = ([each for each in board.ceilings if each.on] or list(board.ceilings[:1]))[: None if named else 1]
     bandwidth = board.roofs[0].bandwidth
     for ceiling in ceilings:
-        ridge = _share(frame, max(ceiling.ridge, frame.low), min(ceiling.flops, frame.high * bandwidth))
-        canvas.line(*_share(frame, frame.low, frame.low * bandwidth), *ridge)
-        canvas.line(*ridge, *_share(frame, frame.high, ceiling.flops))
+        ridge = share_of(frame, max(ceiling.ridge, frame.low), min(ceiling.flops, frame.high * bandwidth))
+        canvas.line(*share_of(frame, frame.low, frame.low * bandwidth), *ridge)
+        canvas.line(*ridge, *share_of(frame, frame.high, ceiling.flops))
     if not ceilings:
-        canvas.line(*_share(frame, frame.low, frame.low * bandwidth), *_share(frame, frame.high, frame.high * bandwidth))
+        canvas.line(*share_of(frame, frame.low, frame.low * bandwidth), *share_of(frame, frame.high, frame.high * bandwidth))
     for ceiling in ceilings[:1]:  # the heading names the others: below the highest line, points would cover them
         text = f"{ceiling.name if named else printable(board.name)} {units.flops_rate(ceiling.flops)}"
-        row = canvas.row_of(_share(frame, frame.high, ceiling.flops)[1])
+        row = canvas.row_of(share_of(frame, frame.high, ceiling.flops)[1])
         canvas.text(row - 1, canvas.columns - len(text), text)
     if named:
         text = f"{board.roofs[0].name} {units.bandwidth(bandwidth)}"
         middle = (frame.low * (ceilings[0].ridge if ceilings else frame.high)) ** 0.5
-        x, y = _share(frame, middle, middle * bandwidth)
+        x, y = share_of(frame, middle, middle * bandwidth)
         canvas.text(canvas.row_of(y) - 1, max(0, canvas.column_of(x) - len(text) - 2), text)
 
 
-def _framed(canvas: Canvas, frame: Window, *, fine: bool) -> list[Text]:
+def framed(canvas: Canvas, frame: Window, *, fine: bool) -> list[Text]:
     """The canvas between its axes, with a label at each power of ten (every second one where they are many)."""
     from rich.text import Text
 
     labels = dict.fromkeys(range(canvas.rows), "")
     for exponent in _decades(frame.bottom, frame.top, canvas.rows // 3):
-        _, y = _share(frame, frame.low, 10.0**exponent)
+        _, y = share_of(frame, frame.low, 10.0**exponent)
         labels[canvas.row_of(y)] = units.tick(10.0**exponent)
     labels[0] = "FLOP/s"
     bar, corner, dash = ("┤", "└", "─") if fine else ("|", "+", "-")
@@ -132,7 +141,7 @@ def _framed(canvas: Canvas, frame: Window, *, fine: bool) -> list[Text]:
     axis[-len("FLOP/B") :] = "FLOP/B"
     for exponent in _decades(frame.low, frame.high, canvas.columns // 10):
         text = f"{10.0**exponent:g}"
-        start = canvas.column_of(_share(frame, 10.0**exponent, frame.bottom)[0])
+        start = canvas.column_of(share_of(frame, 10.0**exponent, frame.bottom)[0])
         if start + len(text) < canvas.columns - len("FLOP/B"):
             axis[start : start + len(text)] = text
     return [*rows, Text(f"{'':>{MARGIN}}{corner}{dash * canvas.columns}"), Text(f"{'':>{MARGIN + 1}}{''.join(axis).rstrip()}")]

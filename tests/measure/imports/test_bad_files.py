@@ -109,6 +109,14 @@ def test_a_bad_row_of_a_details_page_costs_its_launch_that_count_and_nothing_els
     assert "unit 'furlong' is not known" in profile.problems[0]
 
 
+def test_a_details_page_that_is_cut_off_in_a_row_says_so(tmp_path: Path) -> None:
+    path = tmp_path / "kernels.csv"
+    rows = DETAILS.splitlines()
+    path.write_text("\n".join(["the program's own line", *rows[:10], rows[10][:90]]), encoding="utf-8")
+    profile = read_profile(path)
+    assert profile.problems == ("line 12: 12 cells where the header has 15; left out",)
+
+
 def test_a_counter_that_ncu_could_not_read_is_unknown(tmp_path: Path) -> None:
     path = tmp_path / "kernels.csv"
     path.write_text(DETAILS.replace('"inst","2,000,000"', '"","n/a"'), encoding="utf-8")

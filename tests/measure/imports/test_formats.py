@@ -10,7 +10,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from modelstat.measure.imports import counters
+from modelstat.measure.imports import counters, nsys_sqlite
 from modelstat.measure.imports.numbers import decimal_of, number
 from modelstat.measure.imports.read import read_profile
 
@@ -130,3 +130,6 @@ def test_ranges_of_nsight_systems(tmp_path: Path) -> None:
     assert [(call.name, call.shapes) for call in gemm.calls] == [("aten::linear", ((2, 8), (10, 8)))]
     assert (add.path, add.step, add.calls) == ("", 3, ())
     assert (foreign.path, foreign.step) == ("", None)
+    first = nsys_sqlite.read(path, most=1)
+    assert first.kernels == (gemm,)
+    assert first.problems == ("only the first 1 kernels were read: a profile of fewer steps says as much",)
