@@ -18,6 +18,7 @@ if TYPE_CHECKING:
     from torch import nn
 
     from modelstat.analysis import Analysis
+    from modelstat.deploy.parallel import Layout
     from modelstat.hardware.gpu import Gpu
     from modelstat.records import Trace
     from modelstat.report.compare import Comparison
@@ -46,6 +47,7 @@ def analyze(
     activations: str | None = None,
     group: int | None = None,
     plan: str | None = None,
+    layout: Layout | None = None,
 ) -> Analysis:
     """What each layer of a model costs, and what bounds it on a GPU.
 
@@ -69,6 +71,7 @@ def analyze(
         activations: int8 or fp8 activations beside them: then they compute in it too.
         group: weights that share a scale; by default all of one output, 128 for int4 and 64 for nf4.
         plan: a YAML file with weights and activations layer by layer, instead of the three above.
+        layout: of several GPUs, ``modelstat.deploy.parallel.Layout(tensor=4)``; needs a GPU.
 
     Raises:
         ModelstatError: one of its kinds, see :mod:`modelstat.errors`; each names the input and the way out.
@@ -80,6 +83,10 @@ def analyze(
     from modelstat.predict.measured import correction
 
     gpus = given_gpus(gpu)
+    if layout is not None:
+        layout.check()
+        if not gpus:
+            raise UsageError("a layout needs to know the GPU and its interconnect: give gpu")
     precision_plan = make_plan(weights, activations, group, plan)
     if precision_plan is not None and training is not None:
         raise UsageError("a precision plan is for inference: leave training out")
@@ -105,7 +112,7 @@ def analyze(
     if measured is not None:
         ratio = correction(measured, trace, execution, trace_row)
     both = (step, training) if step and training else None
-    analysis = Analysis.from_trace(trace, gpus, training=both, execution=execution, measured=ratio)
+    analysis = Analysis.from_trace(trace, gpus, training=both, execution=execution, measured=ratio, layout=layout)
     analysis.require_peak()
     return analysis
 
