@@ -62,11 +62,16 @@ def _samples(known: Operands, cut: Cut) -> Placement | None:
 
 
 def check_heads(op: Op, gpus: int, where: str) -> None:
-    """Raises UsageError for a number of heads that ``gpus`` does not divide. Several GPUs may share one of keys and values."""
+    """Raises UsageError for a number of heads that ``gpus`` does not divide. Several GPUs may share one of keys and values.
+
+    A single head stays whole on every GPU.
+    """
     query, keys = op.tensor("query") or op.tensor("q"), op.tensor("key") or op.tensor("k")
     if query is None or keys is None or len(query.shape) < 4 or len(keys.shape) < 4:
         return
     axis = heads_axis(op, len(query.shape))
+    if query.shape[axis] == 1:
+        return
     for heads, what, shared in ((query.shape[axis], "heads", False), (keys.shape[axis], "heads of keys and values", True)):
         if heads % gpus and not (shared and gpus % heads == 0):
             divisors = ", ".join(str(size) for size in range(2, heads + 1) if heads % size == 0)

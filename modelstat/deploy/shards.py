@@ -20,6 +20,7 @@ import msgspec
 from modelstat.cost.record import Cost
 from modelstat.cost.registry import cost_of, halved
 from modelstat.deploy.collectives import Collective
+from modelstat.deploy.heads import check_heads
 from modelstat.deploy.splitter import Splitter
 from modelstat.deploy.wishes import Wishes
 from modelstat.records import Op, Trace
@@ -45,6 +46,10 @@ def shards(trace: Trace, costs: Sequence[Cost], gpus: int) -> Shards:
     """The part of one of ``gpus`` GPUs. Raises UsageError where attention has a number of heads that ``gpus`` does not divide."""
     if gpus == 1:
         return Shards(1, trace, tuple(costs), (), 0.0)
+    for op, cost in zip(trace.ops, costs, strict=True):
+        # Also where its heads would stay whole because the columns of the layers before do: nobody asks for such a layout.
+        if cost.family == "attention":
+            check_heads(op, gpus, trace.modules[op.module].path or trace.modules[op.module].type)
     splitter, ops = _walked(trace, costs, gpus)
     local = tuple(
         cost if mine is op else _cost(op, mine, cost) for op, mine, cost in zip(trace.ops, ops, costs, strict=True)

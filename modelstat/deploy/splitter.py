@@ -12,7 +12,7 @@ from modelstat.deploy.collectives import Collective
 from modelstat.deploy.contraction import convolution, lookup, product
 from modelstat.deploy.cut import Cut, Split, fitted, merged, part, refined, serves, split_of
 from modelstat.deploy.elements import copies, gated, lends, pointwise
-from modelstat.deploy.heads import attention, check_heads, norm
+from modelstat.deploy.heads import attention, norm
 from modelstat.deploy.placement import Cuts, Operands, Placement, Rule
 from modelstat.deploy.wishes import Wishes
 from modelstat.records import Op, TensorSpec, Trace
@@ -65,7 +65,7 @@ class Splitter:
                 self.readers[spec.value] += 1
 
     def walk(self) -> tuple[Op, ...]:
-        """The ops as one GPU runs them, in order. Raises UsageError for a number of heads that cannot be shared out."""
+        """The ops as one GPU runs them, in order."""
         local = tuple(self._op(index, op, cost) for index, (op, cost) in enumerate(zip(self.trace.ops, self.costs, strict=True)))
         for index, value in enumerate(self.trace.values):
             if value.output and index in self.partial:
@@ -100,8 +100,6 @@ class Splitter:
             return op
         for value in parts:
             self._add_up(value)
-        if cost.family == "attention" and any(spec.value in self.splits for spec in op.inputs):
-            check_heads(op, self.gpus, self.trace.modules[op.module].path or self.trace.modules[op.module].type)
         placed = self._placed(index, op, cost) or Placement((None,) * len(op.inputs), (None,) * len(op.outputs))
         if not lends(op):
             for spec, cut in zip(op.inputs, placed.inputs, strict=True):

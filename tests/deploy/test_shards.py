@@ -98,6 +98,10 @@ def test_attention_is_split_by_heads() -> None:
     assert shards(trace, costs, 4).costs[-1].macs == costs[-1].macs // 4
     with pytest.raises(UsageError, match="--tensor-parallel 8: Net has 12 heads, which 8 does not divide: choose from 2, 3, 4, 6, 12"):
         shards(trace, costs, 8)
+    with pytest.raises(UsageError, match="--tensor-parallel 5: Net has 12 heads"):
+        shards(trace, costs, 5)  # which does not divide the 192 columns before it either
+    single = attention(1)
+    assert shards(single, costs_of(single), 4).costs[-1] == costs_of(single)[-1]
     grouped = attention(12, 3)
     assert shards(grouped, costs_of(grouped), 6).costs[-1].macs == costs_of(grouped)[-1].macs // 6, "two GPUs share a head of keys"
     with pytest.raises(UsageError, match="Net has 3 heads of keys and values, which 4 does not divide: choose from 3"):
