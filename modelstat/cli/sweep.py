@@ -64,8 +64,8 @@ def sweep(
     """
     from rich.console import Console
 
-    from modelstat.api import sweep as run
     from modelstat.cli.lists import batches, precisions
+    from modelstat.sweeping.start import sweep as run
     from modelstat.sweeping.summary import summary
     from modelstat.units import parse_bytes, parse_seconds
 
