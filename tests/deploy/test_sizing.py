@@ -41,6 +41,11 @@ def test_binary_fractions_ask_for_no_gpu(demand: float, capacity: float, gpus: i
     assert fleet(find("a100"), demand, capacity, None).gpus == gpus
 
 
+def test_a_model_that_does_nothing_has_no_size() -> None:
+    with pytest.raises(InputError, match="computes nothing"):
+        size(Series(lambda batch: Writer(batch, 8, dtype="float32").trace(0)[0]), [find("a100")], 10, 0.02)
+
+
 def check(one: Sized, qps: float, latency: float) -> None:
     trace = net(one.batch)
     seconds = predict(trace, costs_of(trace), one.gpu, FAST).seconds
