@@ -55,15 +55,24 @@ GROUPED = ("aten::_grouped_mm", "aten::_scaled_grouped_mm", "aten::_scaled_group
 """Products of groups of rows with a matrix each: routed experts."""
 
 
+def touched(groups: int, choices: float, tokens: float) -> float:
+    """Expected number of groups that ``tokens`` meet, each of them ``choices`` different ones, where none is favoured: G (1 - (1 - k/G)^t).
+
+    >>> touched(8, 2, 1), round(touched(8, 2, 8), 2)
+    (2.0, 7.2)
+    """
+    missed: float = (1.0 - choices / groups) ** tokens
+    return groups * (1.0 - missed)
+
+
 def groups_met(op: Op) -> float:
     """How many of the matrices (G, K, N) of a grouped product its rows (T, K) meet.
 
-    T of them at most, and where the trace says how many ``choices`` each token has, G (1 - (1 - choices/G)^tokens) for T / choices tokens:
-    what a router that favours none comes to.
+    T of them at most, and where the trace says how many ``choices`` each token has, those that T / choices tokens meet.
     """
     rows, matrices = operand(op, "self", "input").shape[0], operand(op, "mat2", "weight").shape[0]
     choices = op.argument("choices")
-    return float(matrices * (1.0 - (1.0 - choices / matrices) ** (rows / choices)) if choices else min(rows, matrices))
+    return touched(matrices, choices, rows / choices) if choices else float(min(rows, matrices))
 
 
 def per_axis(value: Any, axes: int) -> tuple[int, ...]:

@@ -144,7 +144,7 @@ def throughput(trace: Trace, prediction: Prediction) -> float | None:
 
 BELOW_IDEAL = (
     "less than the ideal, which takes the printed clock and reads everything from memory: "
-    "GeForce boards clock higher, and the L2 cache holds what was just written"
+    "caches hold what was just written, and GeForce boards clock higher"
 )
 BELOW_IDEAL_COMPILED = "less than the ideal, which runs every op by itself and reads everything from memory: fused kernels do not"
 """Why a prediction may lie below the sum of the rooflines of all ops."""

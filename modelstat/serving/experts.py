@@ -10,7 +10,7 @@ from math import prod
 
 import msgspec
 
-from modelstat.cost.operands import GROUPED
+from modelstat.cost.operands import GROUPED, touched
 from modelstat.records import Op, Trace
 
 CHOICES = "choices"
@@ -26,16 +26,6 @@ class Experts(msgspec.Struct, frozen=True):
     active_params: int
     """Parameters that one token meets: all that are no experts', and ``choices`` of the experts of each layer."""
     touched_bytes: int
-
-
-def touched(experts: int, choices: float, tokens: float) -> float:
-    """Expected number of different experts.
-
-    >>> touched(8, 2, 1), round(touched(8, 2, 8), 2)
-    (2.0, 7.2)
-    """
-    missed: float = (1.0 - choices / experts) ** tokens
-    return experts * (1.0 - missed)
 
 
 def routed(trace: Trace, tokens: int) -> Trace:

@@ -39,9 +39,11 @@ def features(op: Op, cost: Cost) -> Features:
     if op.name in GROUPED:
         left = operand(op, "self", "input")
         batch = groups_met(op) if len(output.shape) == 2 and len(left.shape) == 2 else float(prod(output.shape[:-2]))
+        # No rows meet no matrix: one product of nothing.
+        batch = batch or 1.0
         rows = left.shape[0] / batch if len(output.shape) == 2 else float(output.shape[-2])
         # Columns that groups share out are summed over, an equal part in each.
-        summed = cost.macs / (batch * rows * output.shape[-1])
+        summed = cost.macs / max(batch * rows * output.shape[-1], 1.0)
         return Features(batch, rows, float(output.shape[-1]), summed, float(cost.bytes))
     left = operand(op, "batch1") if op.name == "aten::baddbmm" else operand(op, "batch1", "self", "input", "mat1")
     batch = float(prod(output.shape[:-2]))

@@ -65,6 +65,8 @@ def test_gemm(given: Op, expected: tuple[float, ...]) -> None:
         ({"self": tensor(2, 5), "mat2": tensor(6, 5, 7)}, tensor(2, 7), None, (2, 1, 7, 5)),  # a row each
         ({"self": tensor(6, 4, 5), "mat2": tensor(6, 5, 7)}, tensor(6, 4, 7), None, (6, 4, 7, 5)),
         ({"self": tensor(4, 30), "mat2": tensor(30, 7)}, tensor(3, 4, 7), None, (3, 4, 7, 10)),  # 30 columns shared by 3 groups
+        ({"self": tensor(0, 5), "mat2": tensor(6, 5, 7)}, tensor(0, 7), None, (1, 0, 7, 0)),  # no token chose an expert here
+        ({"self": tensor(6, 0, 5), "mat2": tensor(6, 5, 7)}, tensor(6, 0, 7), None, (6, 0, 7, 0)),
     ],
 )
 def test_products_of_routed_experts(
