@@ -14,7 +14,7 @@ from typing import TYPE_CHECKING, Any
 
 if TYPE_CHECKING:
     from modelstat.analysis import Analysis
-    from modelstat.api import analyze, compare, formula, stat, swap, sweep
+    from modelstat.api import analyze, compare, formula, stat, swap
     from modelstat.deploy.size import size
     from modelstat.deploy.size_serving import size_serving
     from modelstat.errors import (
@@ -40,6 +40,7 @@ if TYPE_CHECKING:
     )
     from modelstat.report.compare import Comparison
     from modelstat.serving.serve import serve
+    from modelstat.sweeping.start import sweep
     from modelstat.sweeping.sweep import Sweep
 
 __version__ = "0.1.0"
@@ -86,7 +87,8 @@ _HOMES = {
     "serve": "modelstat.serving.serve",
     "size": "modelstat.deploy.size",
     "size_serving": "modelstat.deploy.size_serving",
-    **dict.fromkeys(("analyze", "compare", "formula", "stat", "swap", "sweep"), "modelstat.api"),
+    "sweep": "modelstat.sweeping.start",
+    **dict.fromkeys(("analyze", "compare", "formula", "stat", "swap"), "modelstat.api"),
 }
 
 

@@ -13,6 +13,7 @@ import msgspec
 from modelstat import units
 from modelstat.cost import registry
 from modelstat.cost.record import Cost
+from modelstat.deploy.parallel import Layout, Parallel, parallel
 from modelstat.errors import MissingExtraError, MissingPeakError
 from modelstat.predict.execution import Execution
 from modelstat.predict.measured import Correction, corrected
@@ -22,6 +23,7 @@ from modelstat.records import Trace
 from modelstat.report.columns import MODULE_COLUMNS
 from modelstat.report.document import Document, Level, Totals, build
 from modelstat.report.layers import layer_grid
+from modelstat.report.layouts import LayoutEntry, layout_entry
 from modelstat.report.options import Options
 from modelstat.report.rows import LayerRow
 from modelstat.report.timing import GpuEntry
@@ -54,6 +56,7 @@ class Analysis:
         training: tuple[Trace, str] | None = None,
         execution: Execution = Execution(),  # noqa: B008
         measured: Correction | None = None,
+        layout: Layout | None = None,
     ) -> None:
         self.trace = trace if causal == "full" else msgspec.structs.replace(trace, notes=(*trace.notes, HALF))
         self._causal: registry.Causal = causal
@@ -62,6 +65,7 @@ class Analysis:
         self._training = training
         self._execution = execution
         self._measured = measured
+        self._layout = layout
 
     @classmethod
     def from_trace(
@@ -74,14 +78,15 @@ class Analysis:
         training: tuple[Trace, str] | None = None,
         execution: Execution = Execution(),  # noqa: B008
         measured: Correction | None = None,
+        layout: Layout | None = None,
     ) -> Analysis:
         """The analysis of a trace on any number of GPUs.
 
         ``level="op"`` puts the ops into the document; ``causal="half"`` counts of causal attention only what a flash kernel runs.
         ``training`` is a trace of the same model that was walked forward and back, and an optimizer: sgd, momentum or adam.
-        ``execution`` is how the model runs, and ``measured`` corrects the predicted times by a measurement.
+        ``execution`` is how the model runs, and ``measured`` corrects the predicted times by a measurement. ``layout`` is of several GPUs.
         """
-        return cls(trace, gpus, level=level, causal=causal, training=training, execution=execution, measured=measured)
+        return cls(trace, gpus, level=level, causal=causal, training=training, execution=execution, measured=measured, layout=layout)
 
     @cached_property
     def costs(self) -> tuple[Cost, ...]:
@@ -105,6 +110,19 @@ class Analysis:
             raise MissingPeakError(self.rooflines[0].missing)
 
     @cached_property
+    def parallels(self) -> tuple[Parallel | None, ...]:
+        """The layout on each GPU, None where that has no peak for the model; empty without a layout.
+
+        Raises UsageError for a layout that the model cannot take or a GPU whose link is unknown.
+        """
+        if self._layout is None:
+            return ()
+        step = self._training is not None
+        return tuple(
+            None if roof.missing else parallel(self.trace, self.costs, roof.gpu, self._layout, training=step) for roof in self.rooflines
+        )
+
+    @cached_property
     def training(self) -> TrainingEntry | None:
         """What one step of training computes and holds, None where it was not asked for."""
         if self._training is None:
@@ -118,7 +136,15 @@ class Analysis:
         return self._document(self._level)
 
     def _document(self, level: Level) -> Document:
-        return build(self.trace, self.costs, self.rooflines, level=level, predictions=self.predictions, training=self.training)
+        layouts = None
+        if self._layout is not None:
+            layouts = tuple(
+                layout_entry(self.trace, roof.gpu, self._layout, found, roof.missing)
+                for roof, found in zip(self.rooflines, self.parallels, strict=True)
+            )
+        return build(
+            self.trace, self.costs, self.rooflines, level=level, predictions=self.predictions, training=self.training, layouts=layouts
+        )
 
     @property
     def totals(self) -> Totals:
@@ -134,6 +160,11 @@ class Analysis:
     def gpus(self) -> tuple[GpuEntry, ...]:
         """Peak, ridge point, bound and ideal times on each GPU."""
         return self.document.gpus
+
+    @property
+    def layouts(self) -> tuple[LayoutEntry, ...]:
+        """What each GPU of the layout computes, moves, holds and sends, an entry a kind of GPU; empty without a layout."""
+        return self.document.layouts or ()
 
     @property
     def warnings(self) -> tuple[str, ...]:

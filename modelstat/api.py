@@ -8,23 +8,22 @@ from typing import TYPE_CHECKING, Any, TextIO
 
 from modelstat.cost.user import formula
 from modelstat.errors import InputError, UsageError
+from modelstat.given import given_gpus, listed, several
 from modelstat.memory.optimizer import check_optimizer
 from modelstat.sources import parse
 from modelstat.walking import module_inputs, shape_text, spec_inputs, trace_key, trace_module, trace_row, trace_source, trace_spec
 
 if TYPE_CHECKING:
-    from pathlib import Path
-
     from torch import nn
 
     from modelstat.analysis import Analysis
+    from modelstat.deploy.parallel import Layout
     from modelstat.hardware.gpu import Gpu
     from modelstat.records import Trace
     from modelstat.report.compare import Comparison
     from modelstat.serving.phase import Phase
-    from modelstat.sweeping.sweep import Sweep
 
-__all__ = ["analyze", "compare", "formula", "stat", "swap", "sweep", "trace_key", "trace_source", "trace_spec"]
+__all__ = ["analyze", "compare", "formula", "stat", "swap", "trace_key", "trace_source", "trace_spec"]
 
 
 def analyze(
@@ -46,6 +45,7 @@ def analyze(
     activations: str | None = None,
     group: int | None = None,
     plan: str | None = None,
+    layout: Layout | None = None,
 ) -> Analysis:
     """What each layer of a model costs, and what bounds it on a GPU.
 
@@ -69,6 +69,7 @@ def analyze(
         activations: int8 or fp8 activations beside them: then they compute in it too.
         group: weights that share a scale; by default all of one output, 128 for int4 and 64 for nf4.
         plan: a YAML file with weights and activations layer by layer, instead of the three above.
+        layout: of several GPUs, ``modelstat.deploy.parallel.Layout(tensor=4)``; needs a GPU.
 
     Raises:
         ModelstatError: one of its kinds, see :mod:`modelstat.errors`; each names the input and the way out.
@@ -80,6 +81,10 @@ def analyze(
     from modelstat.predict.measured import correction
 
     gpus = given_gpus(gpu)
+    if layout is not None:
+        layout.check()
+        if not gpus:
+            raise UsageError("a layout needs to know the GPU and its interconnect: give gpu")
     precision_plan = make_plan(weights, activations, group, plan)
     if precision_plan is not None and training is not None:
         raise UsageError("a precision plan is for inference: leave training out")
@@ -105,7 +110,7 @@ def analyze(
     if measured is not None:
         ratio = correction(measured, trace, execution, trace_row)
     both = (step, training) if step and training else None
-    analysis = Analysis.from_trace(trace, gpus, training=both, execution=execution, measured=ratio)
+    analysis = Analysis.from_trace(trace, gpus, training=both, execution=execution, measured=ratio, layout=layout)
     analysis.require_peak()
     return analysis
 
@@ -157,7 +162,7 @@ def compare(
             return trace_spec(model, shape, size, kind, eval_mode=eval_mode, channels_last=last, cache=cache, progress=progress)
         return trace_module(model, inputs, None, kind, size, channels_last=last)
 
-    return Comparison(gather(models, _several(batch), _several(precision), given_gpus(gpu), execution, trace))
+    return Comparison(gather(models, several(batch), several(precision), given_gpus(gpu), execution, trace))
 
 
 def stat(
@@ -187,72 +192,6 @@ def stat(
     trace = capture(module, args, kwargs)
     durations = leaf_durations(module, args, kwargs)
     render(torchstat_rows(trace, costs(trace), durations), file or sys.stdout)
-
-
-def sweep(
-    specs: str | Sequence[str],
-    *,
-    inputs: str | Sequence[str] | None = None,
-    batch: int | Sequence[int | None] | None = None,
-    precision: str | Sequence[str | None] | None = None,
-    gpu: str | Gpu | Sequence[str | Gpu] | None = None,
-    mode: str = "eager",
-    host: str | float = "typical",
-    channels_last: bool = False,
-    cuda_graph: bool = False,
-    workers: int | None = None,
-    scheduler: str | None = None,
-    output: str | Path | None = None,
-    layers: bool = False,
-    resume: bool = False,
-    overwrite: bool = False,
-    timeout: float | None = 600.0,
-    memory: float | None = None,
-    cache: bool = True,
-    progress: bool = False,
-) -> Sweep:
-    """Analyzes many models: every one at each input, batch and precision, on each GPU. Nothing runs until it is iterated.
-
-    A script that calls this starts processes: it must do so under ``if __name__ == "__main__":``.
-
-    Args:
-        specs: model specs, and globs such as ``"timm:*"``, ``"torchvision:resnet*"`` and ``"zoo_configs/*.yaml"``.
-        inputs: a shape as on the command line, or several; the models' own by default.
-        batch: one batch or several, prepended to inputs that are given by shape.
-        precision: as for :func:`analyze`, one or several.
-        gpu: as for :func:`analyze`, one or several.
-        mode: eager or compile, for the predicted times.
-        host: fast, typical, slow, or the microseconds that the host needs to issue an op.
-        channels_last: images with their channels innermost.
-        cuda_graph: one launch for all kernels.
-        workers: processes on this machine, by default one per core.
-        scheduler: the address of a Dask cluster to use instead, ``"tcp://HOST:PORT"``.
-        output: the Parquet file to write; by default one that vanishes with the sweep.
-        layers: also write all layers, beside it.
-        resume: go on with an ``output`` that exists.
-        overwrite: start an ``output`` that exists anew.
-        timeout: time that one model may take (s); None: no limit.
-        memory: memory that the process of one model may take (B); by default what its worker has.
-        cache: read traces that are there already, and keep new ones.
-        progress: show on stderr how it goes: a bar on a terminal, lines elsewhere.
-
-    Raises SourceError for a spec that cannot be read and a glob that matches nothing, UnknownGpuError, UsageError, OutputError and
-    MissingExtraError at once; ClusterError or OutputError while it runs. What a model raises is a row.
-    """
-    from pathlib import Path
-
-    from modelstat.predict.execution import parse_execution
-    from modelstat.sweeping.grid import Grid
-    from modelstat.sweeping.patterns import expand
-    from modelstat.sweeping.progress import progress as shown
-    from modelstat.sweeping.sweep import Settings, Sweep
-
-    execution = parse_execution(mode, str(host), channels_last=channels_last, cuda_graph=cuda_graph)
-    models = expand([specs] if isinstance(specs, str) else list(specs))
-    grid = Grid(models, _several(inputs), _several(batch), _several(precision), given_gpus(gpu), layers, execution)
-    settings = Settings(workers=workers, scheduler=scheduler, timeout=timeout, memory=memory, cache=cache)
-    path = None if output is None else Path(output)
-    return Sweep(grid, path, settings, resume=resume, overwrite=overwrite, progress=shown() if progress else None)
 
 
 def swap(
@@ -286,7 +225,7 @@ def swap(
 
     if not rules:
         raise UsageError("swap() needs a rule, such as 'conv=ghost'")
-    fields = {"where": _listed(where), "skip_stem": skip_stem, "kernel": _listed(kernel), "min_channels": min_channels}
+    fields = {"where": listed(where), "skip_stem": skip_stem, "kernel": listed(kernel), "min_channels": min_channels}
     wanted = plans(rules, from_mapping(fields))
     from modelstat.rewrite.flow import TraceFlow
     from modelstat.rewrite.graph import GraphFlow
@@ -296,26 +235,3 @@ def swap(
 
     given = None if inputs is None and not kwargs else module_inputs(model, inputs, kwargs, None)[:2]
     return apply(own_copy(model), wanted, lambda each: TraceFlow(capture(each, *given)) if given else GraphFlow(each))[0]
-
-
-def _listed(given: Any) -> list[Any]:
-    return [] if given is None else [given] if isinstance(given, (str, int)) else list(given)
-
-
-def _several(given: Any) -> tuple[Any, ...]:
-    """One value, a sequence of them without repetitions, or (None,) for nothing."""
-    several = (given,) if given is None or isinstance(given, (str, int)) else tuple(given)
-    return tuple(dict.fromkeys(several)) or (None,)
-
-
-def given_gpus(gpu: str | Gpu | Sequence[str | Gpu] | None) -> tuple[Gpu, ...]:
-    """The GPUs that an argument names. Raises UnknownGpuError or GpuDefinitionError."""
-    if gpu is None:
-        return ()
-    from modelstat.hardware.database import resolve
-
-    several = [gpu] if isinstance(gpu, str) or not isinstance(gpu, Sequence) else list(gpu)
-    found: list[Gpu] = []
-    for one in several:
-        found.extend(resolve([one]) if isinstance(one, str) else [one])
-    return tuple(found)

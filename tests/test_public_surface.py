@@ -43,7 +43,7 @@ def test_every_error_class_is_public() -> None:
         ("compare", "modelstat.api"),
         ("stat", "modelstat.api"),
         ("swap", "modelstat.api"),
-        ("sweep", "modelstat.api"),
+        ("sweep", "modelstat.sweeping.start"),
     ],
 )
 def test_names_are_loaded_from_their_home(name: str, home: str) -> None:

@@ -144,7 +144,7 @@ def analyze(
     check_input(swept.put(input, swept.sizes[0]) if swept and input else input, [fixed] if swept else sizes)
     sizes = list(swept.sizes) if swept else sizes
     runs = [(each, size) for each in precisions(precision or ()) for size in sizes]
-    turning = format == "table" and bool(gpus) and len(sizes) > ranges.FEW
+    turning = format in ("table", "json") and bool(gpus) and len(sizes) > ranges.FEW
     several = parallel.layout(tensor_parallel, pipeline, data_parallel, gpus, format)
     precision_plan = make_plan(weights, activations, group, plan)
     if precision_plan is not None and (training or crosscheck):
@@ -212,17 +212,20 @@ def analyze(
             return second_opinion(model, input, [size for _, size in runs], traces, eval, format, out)
         ratios = [correction(measured, trace, running, cache=not no_cache) if measured else None for trace in traces]
         analyses = [
-            Analysis.from_trace(trace, gpus, level=level, causal=causal, training=step, execution=running, measured=ratio)
+            Analysis.from_trace(trace, gpus, level=level, causal=causal, training=step, execution=running, measured=ratio, layout=several)
             for trace, step, ratio in zip(traces, steps, ratios, strict=True)
         ]
         for analysis in analyses:
             analysis.require_peak()
+            _ = analysis.parallels  # a layout that a model cannot take is an error before anything is written
+        named = swept.name if swept else "batch"
+        turns = ranges.entries(walks, lengths, gpus, running, named, depth, change) if turning and format == "json" else []
         durations = [_durations(model, input, size, eval) if duration else None for _, size in runs]
-        write(analyses, format, compared, out, durations)
-        if several:
-            parallel.write(analyses, gpus, several, training is not None, out)
-        if turning:
-            ranges.write(walks, lengths, gpus, running, swept.name if swept else "batch", depth, change, out)
+        write(analyses, format, compared, out, durations, turns)
+        if several and format == "table":
+            parallel.write(analyses, out)
+        if turning and format == "table":
+            ranges.write(walks, lengths, gpus, running, named, depth, change, out)
         drawings.draw(analyses, out, ops=level == "op")
     if strict:
         _refuse_unknown(analyses)

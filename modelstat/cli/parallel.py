@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 from typing import TYPE_CHECKING
 
-from modelstat.errors import MissingPeakError, UsageError
+from modelstat.errors import UsageError
 
 if TYPE_CHECKING:
     from modelstat.analysis import Analysis
@@ -27,28 +27,25 @@ def layout(tensor: int, pipeline: int, data: int, gpus: Sequence[Gpu], form: str
     )
     if not gpus:
         raise UsageError(f"{given} needs to know the GPU and its interconnect: add --gpu NAME")
-    if form != "table":
-        raise UsageError(f"{given} is a section of the table: leave --format {form} out")
+    if form not in ("table", "json"):
+        raise UsageError(f"{given} is in the table and in JSON: use --format table or json instead of {form}")
     return found
 
 
-def write(analyses: Sequence[Analysis], gpus: Sequence[Gpu], wanted: Layout, training: bool, out: Output) -> None:
-    """One section an analysis and GPU. Raises UsageError for a layout that a model cannot take."""
+def write(analyses: Sequence[Analysis], out: Output) -> None:
+    """One section an analysis and GPU."""
     from rich.console import Console
 
-    from modelstat.deploy.parallel import parallel
     from modelstat.report.parallel import lines, stage_table
     from modelstat.report.table import WIDTH, lines_text
 
     console = Console(file=out.stream, highlight=False, width=None if out.stream.isatty() else WIDTH)
     for analysis in analyses:
         trace = analysis.trace
-        for gpu in gpus:
+        for roof, found in zip(analysis.rooflines, analysis.parallels, strict=True):
             console.print()
-            try:
-                found = parallel(trace, analysis.costs, gpu, wanted, training=training)
-            except MissingPeakError as error:
-                console.print(lines_text([("Layout", str(error))], console.width))
+            if found is None:
+                console.print(lines_text([("Layout", str(roof.missing))], console.width))
                 continue
             told = lines(found)
             if len(analyses) > 1:

@@ -2,18 +2,20 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from typing import TYPE_CHECKING
 
 from modelstat.errors import MissingPeakError, UsageError
 
 if TYPE_CHECKING:
     from modelstat.cli.output import Output
+    from modelstat.deploy.crossings import Crossings
     from modelstat.deploy.series import Series
     from modelstat.deploy.sweep import Sweep
     from modelstat.hardware.gpu import Gpu
     from modelstat.predict.execution import Execution
     from modelstat.records import Trace
+    from modelstat.report.turns import CrossingsEntry
 
 FEW = 3
 """Up to so many batches are walked one by one."""
@@ -42,25 +44,55 @@ def series(sizes: Sequence[int], swept: Sweep | None, walk: Walk) -> Series:
     return BatchSeries(walk) if len(sizes) > FEW else Series(walk)
 
 
+Walks = Sequence[tuple[str | None, "Series"]]
+"""The series of each precision."""
+
+
 def write(
-    found: Sequence[tuple[str | None, Series]], sizes: Sequence[int], gpus: Sequence[Gpu], execution: Execution, name: str,
-    depth: int | None, change: Callable[[Trace], Trace], out: Output,
+    found: Walks, sizes: Sequence[int], gpus: Sequence[Gpu], execution: Execution, name: str, depth: int | None,
+    change: Callable[[Trace], Trace], out: Output,
 ) -> None:  # fmt: skip
     """One table a precision and GPU; a GPU without a peak for it is a line."""
     from rich.console import Console
     from rich.text import Text
 
-    from modelstat.deploy.crossings import crossings
     from modelstat.report.crossings import text
     from modelstat.report.table import page_width
 
     console = Console(file=out.stream, highlight=False, width=page_width(out.stream))
     for precision, each in found:
-        for gpu in gpus:
+        for _, turns in _found(each, sizes, gpus, execution, depth, change):
             console.print()
             if len(found) > 1:
                 console.print(Text(f"precision {precision}"))
-            try:
-                console.print(text(crossings(each, sizes, gpu, execution, depth=depth, change=change), name))
-            except MissingPeakError as error:
-                console.print(Text(str(error)))
+            console.print(Text(turns) if isinstance(turns, str) else text(turns, name))
+
+
+def entries(
+    found: Walks, sizes: Sequence[int], gpus: Sequence[Gpu], execution: Execution, name: str, depth: int | None,
+    change: Callable[[Trace], Trace],
+) -> list[tuple[CrossingsEntry, ...]]:  # fmt: skip
+    """For the JSON of every precision and size, in that order: the same entries for all sizes of a precision."""
+    from modelstat.report.turns import crossings_entry, no_crossings
+
+    made: list[tuple[CrossingsEntry, ...]] = []
+    for _, each in found:
+        mine = tuple(
+            no_crossings(gpu, name, max(sizes), turns) if isinstance(turns, str) else crossings_entry(turns, name)
+            for gpu, turns in _found(each, sizes, gpus, execution, depth, change)
+        )
+        made.extend([mine] * len(sizes))
+    return made
+
+
+def _found(
+    series: Series, sizes: Sequence[int], gpus: Sequence[Gpu], execution: Execution, depth: int | None, change: Callable[[Trace], Trace]
+) -> Iterator[tuple[Gpu, Crossings | str]]:
+    """The crossings on each GPU, or why there are none."""
+    from modelstat.deploy.crossings import crossings
+
+    for gpu in gpus:
+        try:
+            yield gpu, crossings(series, sizes, gpu, execution, depth=depth, change=change)
+        except MissingPeakError as error:
+            yield gpu, str(error)

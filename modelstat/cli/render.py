@@ -12,6 +12,7 @@ if TYPE_CHECKING:
     from modelstat.cli.output import Output
     from modelstat.report.document import Document
     from modelstat.report.options import Options
+    from modelstat.report.turns import CrossingsEntry
 
 Format = Literal["table", "json", "csv", "tsv", "markdown", "latex", "html", "torchstat"]
 Level = Literal["module", "op"]
@@ -60,8 +61,11 @@ def refuse_shown(about: str, options: Options, others: Mapping[str, bool], *, wa
         raise UsageError(f"{about}, in which {option} changes nothing: {way}")
 
 
-def write(analyses: Sequence[Analysis], form: Format, options: Options, out: Output, durations: Sequence[Durations]) -> None:
-    """Write one report of all analyses. Raises UsageError for options that ask for rows that are not there."""
+def write(
+    analyses: Sequence[Analysis], form: Format, options: Options, out: Output, durations: Sequence[Durations],
+    crossings: Sequence[tuple[CrossingsEntry, ...]] = (),
+) -> None:  # fmt: skip
+    """Write one report of all analyses; ``crossings`` go into their JSON. Raises UsageError for options that ask for absent rows."""
     if form == "torchstat":
         _torchstat(analyses, durations, out)
         return
@@ -69,8 +73,13 @@ def write(analyses: Sequence[Analysis], form: Format, options: Options, out: Out
     if form == "table":
         _table(documents, options, out)
     elif form == "json":
+        import msgspec
+
         from modelstat.report import json
 
+        if crossings:
+            pairs = zip(documents, crossings, strict=True)
+            documents = [msgspec.structs.replace(document, crossings=found) for document, found in pairs]
         json.write(documents, out.stream)
     else:
         from modelstat.report import tabular

@@ -64,11 +64,11 @@ def sweep(
     """
     from rich.console import Console
 
-    from modelstat.api import sweep as run
     from modelstat.cli.lists import batches, check_input, precisions, seconds
     from modelstat.errors import UsageError
     from modelstat.report.width import width_of
     from modelstat.sweeping.cluster import check_address
+    from modelstat.sweeping.start import sweep as run
     from modelstat.sweeping.summary import summary
     from modelstat.units import parse_bytes
 

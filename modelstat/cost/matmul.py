@@ -5,7 +5,7 @@ Scales alpha and beta ride along in the product's epilogue and are not counted; 
 
 from __future__ import annotations
 
-from modelstat.cost.operands import operand, total_bytes
+from modelstat.cost.operands import GROUPED, groups_met, operand, total_bytes
 from modelstat.cost.registry import Work, register
 from modelstat.cost.sparse import sparse_product
 from modelstat.records import Op, TensorSpec
@@ -80,17 +80,12 @@ def linear_activation(op: Op) -> Work:
     return _product(op, operand(op, "X"), op.tensor("B"), op.outputs[0].elements)
 
 
-@register(
-    "matmul",
-    "aten::_grouped_mm", "aten::_scaled_grouped_mm", "aten::_scaled_grouped_mm_v2",
-    "transformers::grouped_mm_fallback",
-)  # fmt: skip
+@register("matmul", *GROUPED)
 def grouped(op: Op) -> Work:
     """Products of one group of rows each (mixture of experts), bounded by offsets.
 
-    rows (T, K) @ (G, K, N) -> (T, N): every row meets one matrix, so a group without rows is not read: at most T of the G matrices
-    are. Where the trace says how many of them a token meets (``choices``), the expected number is read:
-    G (1 - (1 - choices/G)^tokens) for T / choices tokens. (M, T) @ (T, N) -> (G, M, N): the T columns are shared out among the groups.
+    rows (T, K) @ (G, K, N) -> (T, N): every row meets one matrix, and of the others nothing is read, see
+    :func:`~modelstat.cost.operands.groups_met`. (M, T) @ (T, N) -> (G, M, N): the T columns are shared out among the groups.
     (G, M, K) with either: each output sums K.
     """
     left, right = operand(op, "self", "input"), operand(op, "mat2", "weight")
@@ -100,11 +95,8 @@ def grouped(op: Op) -> Work:
         groups = op.outputs[0].shape[0]
         return Work(macs=outputs * left.shape[1] // max(groups, 1), bias=bias)
     read = None
-    rows, matrices = left.shape[0], right.shape[0]
-    choices = op.argument("choices")
-    if len(left.shape) == 2 and (choices or matrices > rows):
-        met = matrices * (1.0 - (1.0 - choices / matrices) ** (rows / choices)) if choices else rows
-        read = total_bytes(spec for spec in op.inputs if spec != right) + round(right.bytes * met / matrices)
+    if len(left.shape) == 2 and (met := groups_met(op)) < right.shape[0]:
+        read = total_bytes(spec for spec in op.inputs if spec != right) + round(right.bytes * met / right.shape[0])
     return Work(macs=outputs * left.shape[-1], bias=bias, read=read)
 
 

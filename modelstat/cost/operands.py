@@ -51,6 +51,30 @@ def produced(op: Op) -> int:
     return op.outputs[0].elements if op.outputs else elements(op.inputs[:1])
 
 
+GROUPED = ("aten::_grouped_mm", "aten::_scaled_grouped_mm", "aten::_scaled_grouped_mm_v2", "transformers::grouped_mm_fallback")
+"""Products of groups of rows with a matrix each: routed experts."""
+
+
+def touched(groups: int, choices: float, tokens: float) -> float:
+    """Expected number of groups that ``tokens`` meet, each of them ``choices`` different ones, where none is favoured: G (1 - (1 - k/G)^t).
+
+    >>> touched(8, 2, 1), round(touched(8, 2, 8), 2)
+    (2.0, 7.2)
+    """
+    missed: float = (1.0 - choices / groups) ** tokens
+    return groups * (1.0 - missed)
+
+
+def groups_met(op: Op) -> float:
+    """How many of the matrices (G, K, N) of a grouped product its rows (T, K) meet.
+
+    T of them at most, and where the trace says how many ``choices`` each token has, those that T / choices tokens meet.
+    """
+    rows, matrices = operand(op, "self", "input").shape[0], operand(op, "mat2", "weight").shape[0]
+    choices = op.argument("choices")
+    return touched(matrices, choices, rows / choices) if choices else float(min(rows, matrices))
+
+
 def per_axis(value: Any, axes: int) -> tuple[int, ...]:
     """A size argument as one number per axis: torch lets ``3`` and ``[3]`` stand for ``[3, 3]``.
 

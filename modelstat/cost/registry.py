@@ -180,14 +180,15 @@ def costs(trace: Trace, *, causal: Causal = "full", alike: Sequence[int] | None 
 
     ``alike`` names for each op the first one that costs the same, which alone is counted then.
     """
-    ops = trace.ops if causal == "full" else tuple(_halved(op) for op in trace.ops)
+    ops = trace.ops if causal == "full" else tuple(halved(op) for op in trace.ops)
     if alike is None:
         return tuple(cost_of(op) for op in ops)
     counted = {first: cost_of(ops[first]) for first in dict.fromkeys(alike)}
     return tuple(counted[first] for first in alike)
 
 
-def _halved(op: Op) -> Op:
+def halved(op: Op) -> Op:
+    """A causal op that counts the pairs below its mask only; any other op as it is."""
     return msgspec.structs.replace(op, arguments={**op.arguments, CAUSAL_HALF: True}) if op.argument("is_causal") else op
 
 

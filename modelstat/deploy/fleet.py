@@ -37,7 +37,8 @@ class Fleet(NamedTuple):
 
 def fleet(gpu: Gpu, demand: float, capacity: float, prices: Prices | None) -> Fleet:
     """As many as bear ``demand`` and HEADROOM more, where one bears ``capacity``, in the same unit."""
-    count = max(1, ceil(demand * (1.0 + HEADROOM) / capacity))
+    # Rounded, so that no binary fraction asks for a GPU: 3 x 1.3 is a little more than 3.9.
+    count = max(1, ceil(round(demand * (1.0 + HEADROOM) / capacity, 9)))
     price = prices.hourly.get(gpu.key) if prices else None
     return Fleet(
         gpus=count,

@@ -23,10 +23,11 @@ from modelstat.records import ITEM_BYTES, Op, Parameter, TensorSpec, Trace, Valu
 
 
 class Narrowed(NamedTuple):
-    """One quantised weight: its rule, the number of its scales, and its bytes with them."""
+    """One quantised weight: its rule, the number of its scales, how many weights share one, and its bytes with them."""
 
     rule: Rule
     scales: int
+    group: int
     bytes: int
 
 
@@ -54,7 +55,10 @@ def planned(trace: Trace, plan: Plan) -> Trace:
     scale_of = {value: len(trace.values) + index for index, value in enumerate(weights)}
     versions = _versions(trace)
     narrow = _narrow_activations(trace, rules, weights, versions)
-    ops = tuple(_op(op, rule, weights, scale_of, narrow, mine) for op, rule, mine in zip(trace.ops, rules, versions, strict=True))
+    ops = tuple(
+        _op(op, cost, rule, weights, scale_of, narrow, mine)
+        for op, cost, rule, mine in zip(trace.ops, costs, rules, versions, strict=True)
+    )
     parameters = tuple(_parameter(one, weights) for one in trace.parameters)
     changed = {one.value: one.bytes for one in parameters if one.value in weights}
     for value, size in changed.items():
@@ -118,7 +122,7 @@ def _weights(trace: Trace, costs: Sequence[Cost], rules: Sequence[Rule | None]) 
                 f"{rule.weights} in groups of {group}: {path} sums {inner} products an output, which {group} does not divide: {way}"
             )
         scales = parameter.elements // group
-        found[value] = Narrowed(rule, scales, round(parameter.elements * ITEM_BYTES[form.dtype]) + scales * form.scale_bytes)
+        found[value] = Narrowed(rule, scales, group, round(parameter.elements * ITEM_BYTES[form.dtype]) + scales * form.scale_bytes)
     return found
 
 
@@ -169,8 +173,8 @@ def _versions(trace: Trace) -> list[Versions]:
     return found
 
 
-def _op(op: Op, rule: Rule | None, weights: dict[int, Narrowed], scale_of: dict[int, int], narrow: dict[tuple[int, int], str],
-        versions: Versions) -> Op:  # fmt: skip
+def _op(op: Op, cost: Cost, rule: Rule | None, weights: dict[int, Narrowed], scale_of: dict[int, int],
+        narrow: dict[tuple[int, int], str], versions: Versions) -> Op:  # fmt: skip
     def spec(one: TensorSpec, version: int) -> TensorSpec:
         weight = weights.get(one.value)
         dtype = WEIGHTS[weight.rule.weights or ""].dtype if weight else narrow.get((one.value, version), one.dtype)
@@ -183,7 +187,9 @@ def _op(op: Op, rule: Rule | None, weights: dict[int, Narrowed], scale_of: dict[
         return op if (inputs, outputs) == (op.inputs, op.outputs) else msgspec.structs.replace(op, inputs=inputs, outputs=outputs)
     weight = weights[mine.value]
     size = WEIGHTS[rule.weights or ""].scale_bytes
-    scales = TensorSpec((weight.scales, size), "int8", (size, 1), scale_of[mine.value])
+    # A slice of a weight comes with the scales of its groups alone: of each output's products, those that the slice has.
+    inner = _inner(op, cost, mine)
+    scales = TensorSpec((mine.elements // inner * -(-inner // weight.group), size), "int8", (size, 1), scale_of[mine.value])
     dtype = ACTIVATIONS[rule.activations] if rule.activations else arithmetic_dtype(op, contraction=True)
     return msgspec.structs.replace(
         op,

@@ -58,12 +58,12 @@ def size(
     Raises:
         ModelstatError: one of its kinds, see :mod:`modelstat.errors`; each names the input and the way out.
     """
-    from modelstat.api import given_gpus
     from modelstat.deploy import sizing
     from modelstat.deploy.plan import make_plan
     from modelstat.deploy.prices import read_prices
     from modelstat.deploy.quantized import planned
     from modelstat.deploy.series import BatchSeries
+    from modelstat.given import given_gpus
     from modelstat.hardware.database import all_gpus
     from modelstat.predict.execution import parse_execution
 

@@ -67,11 +67,11 @@ def size_serving(
         UsageError: not exactly one of ``qps`` and ``tokens``, a demand or a limit that is not above 0, a model that does not generate text;
             InputError: a request that is longer than the model's positions; and what building and walking a model raise.
     """
-    from modelstat.api import given_gpus
     from modelstat.deploy.plan import make_plan
     from modelstat.deploy.prices import read_prices
     from modelstat.deploy.quantized import planned
     from modelstat.deploy.serving_sizing import ServingDemand, size
+    from modelstat.given import given_gpus
     from modelstat.hardware.database import all_gpus
     from modelstat.predict.execution import parse_execution
     from modelstat.serving.cache import checked_format, stored

@@ -11,7 +11,7 @@ from modelstat.cost.registry import costs as costs_of
 from modelstat.deploy.fleet import BATCHES, Out, fleet, rank, short
 from modelstat.deploy.prices import Prices
 from modelstat.deploy.series import Series
-from modelstat.errors import MissingPeakError, UsageError
+from modelstat.errors import InputError, MissingPeakError, UsageError
 from modelstat.hardware.gpu import Gpu
 from modelstat.memory.peak import peak_memory
 from modelstat.predict.execution import Execution
@@ -67,11 +67,14 @@ def size(
 
     A batch is full when its last request arrives, so the first one waits (B - 1) / (requests/s of its replica) and then t(B). GPUs are as
     many as bear the demand and the headroom. ``change`` is done to every trace (a precision plan). Raises UsageError for a demand or a
-    limit that is not above 0.
+    limit that is not above 0, InputError for a model that computes nothing.
     """
     check_demand(qps, latency)
     running = execution or Execution()
     model = _Model(series, change, running)
+    one = model.trace(1)
+    if not any(cost.bytes or cost.flops for cost in costs_of(one)):
+        raise InputError(f"{one.model} computes nothing and moves nothing: there is no time to size a fleet by")
     ranked: list[Sized] = []
     out: list[Out] = []
     for gpu in gpus:
@@ -85,7 +88,6 @@ def size(
         else:
             out.append(found)
     ranked.sort(key=lambda one: rank(one.cost_per_hour, one.gpus, one.power_watts, one.latency_seconds))
-    one = model.trace(1)
     return Sizing(
         one.model, one.precision, running, qps, latency, tuple(ranked), tuple(out), prices.currency if prices else None, one.notes
     )

@@ -63,6 +63,7 @@ def read_calibration(table: object, origin: str) -> Calibration:
     spoilt = next((name for name, law in found.laws.items() if not law.plausible), None)
     if spoilt is not None:
         raise GpuDefinitionError(f"{origin}: calibration: {spoilt}: rates are above 0, and no time is below 0")
-    if BASE not in found.laws or min(found.launch_us, found.host_us) < 0 or not found.vector > 0:
+    times = (found.launch_us, found.host_us)
+    if BASE not in found.laws or not all(0 <= each < float("inf") for each in times) or not 0 < found.vector < float("inf"):
         raise GpuDefinitionError(f"{origin}: calibration: {BASE} and vector are needed, and no time is below 0")
     return found

@@ -116,8 +116,7 @@ class Benchmarks:
 
         A layer that runs again and again finds its weights and its code in the caches. In a network neither is there, but its input is:
         the op before has just written it. The last outputs live a while, as they do there; memory that is let go at once goes back to
-        the system, and comes again page by page. Those
-        of a kind stay together, since a network calls few kinds again and again.
+        the system, and comes again page by page. Those of a kind stay together, since a network calls few kinds again and again.
         """
         kept: deque[object] = deque(maxlen=3)
         times: list[list[float]] = [[] for _ in chosen]

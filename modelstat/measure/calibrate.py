@@ -24,7 +24,7 @@ NOISY = 0.1
 
 
 def calibrate(device: str, *, budget: float = 0.2) -> str:
-    """Measures this machine and returns the profile's text. ``budget`` (s) is the time of one of some eighty benchmarks."""
+    """Measures this machine and returns the profile's text. ``budget`` (s) is the time of one of some ninety benchmarks."""
     benchmarks = Benchmarks(device, budget)
     found = benchmarks.run()
     return profile_text(found, benchmarks.peaks, benchmarks.bandwidth, device_name(device), memory_bytes(device), benchmarks.spread)

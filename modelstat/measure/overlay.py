@@ -51,7 +51,7 @@ def overlay(trace: Trace, costs: Sequence[Cost], roofline: Roofline, prediction:
     matching = match(trace, costs, profile)
     sides = _Sides(trace, costs, roofline, prediction)
     steps = step_points(matching, sides.ours)
-    complete = [step.step for step in steps if step.complete]
+    complete = {step.step for step in steps if step.complete}
     groups: dict[tuple[int, ...], list[Match]] = {}
     for each in matching.matches:
         if each.step in complete:

@@ -18,9 +18,11 @@ from modelstat.predict.prediction import Prediction
 from modelstat.predict.roofline import Roofline
 from modelstat.records import Input, Trace
 from modelstat.report.coverage import Coverage, coverage
+from modelstat.report.layouts import LayoutEntry
 from modelstat.report.rows import LayerRow, OpRow, intensity, layer_rows, op_rows
 from modelstat.report.timing import GpuEntry, gpu_entry
 from modelstat.report.training import TrainingEntry
+from modelstat.report.turns import CrossingsEntry
 
 Level = Literal["module", "op"]
 
@@ -87,7 +89,10 @@ class Family(msgspec.Struct, frozen=True):
 
 
 class Document(msgspec.Struct, frozen=True, kw_only=True):
-    """One analysis. ``ops`` is there at level op only, ``training`` where it was asked for; ``gpus`` is empty without a GPU."""
+    """One analysis. ``ops`` is there at level op only; ``training``, ``layouts`` and ``crossings`` where they were asked for.
+
+    ``gpus`` is empty without a GPU; ``layouts`` and ``crossings`` have an entry for each.
+    """
 
     schema: Literal["modelstat/1"]
     versions: dict[str, str]
@@ -105,6 +110,8 @@ class Document(msgspec.Struct, frozen=True, kw_only=True):
     families: tuple[Family, ...]
     memory: MemoryEntry
     training: TrainingEntry | msgspec.UnsetType = msgspec.UNSET
+    layouts: tuple[LayoutEntry, ...] | msgspec.UnsetType = msgspec.UNSET
+    crossings: tuple[CrossingsEntry, ...] | msgspec.UnsetType = msgspec.UNSET
 
 
 def totals(trace: Trace, costs: Sequence[Cost]) -> Totals:
@@ -215,6 +222,7 @@ def build(
     level: Level = "module",
     predictions: Sequence[Prediction] = (),
     training: TrainingEntry | None = None,
+    layouts: tuple[LayoutEntry, ...] | None = None,
 ) -> Document:
     """The document of one trace. ``costs`` are those of ``trace.ops`` in order; one roofline per GPU, and one prediction or none at all.
 
@@ -249,4 +257,5 @@ def build(
         families=families(trace, costs),
         memory=memory(trace),
         training=msgspec.UNSET if training is None else training,
+        layouts=msgspec.UNSET if layouts is None else layouts,
     )

@@ -142,6 +142,21 @@ def throughput(trace: Trace, prediction: Prediction) -> float | None:
     return count / prediction.seconds if count and prediction.seconds else None
 
 
+BELOW_IDEAL = (
+    "less than the ideal, which takes the printed clock and reads everything from memory: "
+    "caches hold what was just written, and GeForce boards clock higher"
+)
+BELOW_IDEAL_COMPILED = "less than the ideal, which runs every op by itself and reads everything from memory: fused kernels do not"
+"""Why a prediction may lie below the sum of the rooflines of all ops."""
+
+
+def below_ideal(gpu: GpuEntry) -> str | None:
+    """Why the predicted time is less than the ideal one, None where it is not."""
+    if gpu.ideal_ms is None or gpu.predicted_ms is None or gpu.predicted_ms >= gpu.ideal_ms:
+        return None
+    return BELOW_IDEAL_COMPILED if gpu.mode == "compile" else BELOW_IDEAL
+
+
 def prediction_lines(gpu: GpuEntry) -> list[tuple[str, str]]:
     """The predicted time with its interval and what widened it, its share by family, and what would help."""
     if gpu.predicted_ms is None or gpu.predicted_low_ms is None or gpu.predicted_high_ms is None:
@@ -154,6 +169,8 @@ def prediction_lines(gpu: GpuEntry) -> list[tuple[str, str]]:
     lines = [("Predicted", text)]
     if gpu.correction:
         lines.append(("", gpu.correction))
+    if (reason := below_ideal(gpu)) is not None:
+        lines.append(("", reason))
     if gpu.prediction_notes:
         lines.append(("", f"the interval is wide because: {'; '.join(gpu.prediction_notes)}"))
     if gpu.families:

@@ -10,12 +10,11 @@ from math import prod
 
 import msgspec
 
+from modelstat.cost.operands import GROUPED, touched
 from modelstat.records import Op, Trace
 
 CHOICES = "choices"
 """The argument of a grouped product that says how many experts each token meets."""
-
-GROUPED = ("aten::_grouped_mm", "aten::_scaled_grouped_mm", "aten::_scaled_grouped_mm_v2", "transformers::grouped_mm_fallback")
 
 
 class Experts(msgspec.Struct, frozen=True):
@@ -27,16 +26,6 @@ class Experts(msgspec.Struct, frozen=True):
     active_params: int
     """Parameters that one token meets: all that are no experts', and ``choices`` of the experts of each layer."""
     touched_bytes: int
-
-
-def touched(experts: int, choices: float, tokens: float) -> float:
-    """Expected number of different experts.
-
-    >>> touched(8, 2, 1), round(touched(8, 2, 8), 2)
-    (2.0, 7.2)
-    """
-    missed: float = (1.0 - choices / experts) ** tokens
-    return experts * (1.0 - missed)
 
 
 def routed(trace: Trace, tokens: int) -> Trace:

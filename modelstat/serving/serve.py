@@ -5,13 +5,14 @@ from __future__ import annotations
 from collections.abc import Callable, Sequence
 from typing import TYPE_CHECKING
 
-from modelstat.api import given_gpus, trace_spec
 from modelstat.errors import MissingPeakError
+from modelstat.given import given_gpus
 from modelstat.predict.execution import Execution
 from modelstat.records import Trace
 from modelstat.serving.cache import checked_format
 from modelstat.serving.phase import Phase
 from modelstat.serving.serving import Serving, serving, traces
+from modelstat.walking import trace_spec
 
 if TYPE_CHECKING:
     from modelstat.hardware.gpu import Gpu

@@ -27,7 +27,7 @@ from modelstat.trace.nested import map_tensors, tensors_in
 from modelstat.trace.parameters import parameter_records, registered
 from modelstat.trace.precision import Precision, autocast, is_mixed, own_precision, precision
 from modelstat.trace.recorder import Recorder
-from modelstat.trace.state import preserved, quiet, swap_tensors
+from modelstat.trace.state import alone, preserved, quiet, swap_tensors
 from modelstat.trace.uneven import jagged_attention_kept_whole
 from modelstat.trace.values import dtype_name, shape_of
 
@@ -36,6 +36,7 @@ Rebuild = Callable[[], tuple[nn.Module, tuple[str, ...]]]
 """The model again with real weights, and notes: a model too large for that may come back with fewer layers."""
 
 
+@alone()
 def capture(
     model: nn.Module,
     args: Sequence[Any],

@@ -25,49 +25,18 @@ KEYS = {"cpu": "AutogradCPU", "cuda": "AutogradCUDA"}
 """Where composite ops fall apart, by device. (Inference mode leaves it out: the recorder itself sees to it there.)"""
 
 
-RNN_CALLERS = (torch, torch._VF)
-"""Where Python code gets the RNN functions from; torch.nn takes the second."""
-
-
 @contextmanager
 def kept_whole(recorder: Recorder) -> Iterator[None]:
-    """Routes attention and RNN calls, from Python or C++, to one recorded op each.
-
-    Each route takes the dispatcher as long as an op of a walk, and few models have RNNs: their routes are laid at the first call, or
-    at once where TorchScript may call.
-    """
-    composites = Composites(recorder)
-    table, recurrent = composites.table(), composites.recurrent()
-    recorder.whole = {f"aten::{name}": function for name, function in (*table.items(), *recurrent.items())}
+    """Routes attention and RNN calls, from Python or C++, to one recorded op each."""
+    table = Composites(recorder).table()
+    recorder.whole = {f"aten::{name}": function for name, function in table.items()}
     library = torch.library.Library("aten", "IMPL")
     dispatcher: Any = library.m  # what library.impl calls after checks that take longer
-
-    def lay(routes: dict[str, Any]) -> None:
-        for name, function in routes.items():
-            dispatcher.impl(name, KEYS[recorder.device], function)
-        routes.clear()
-
-    def laid_first(original: Any) -> Any:
-        def call(*args: Any, **kwargs: Any) -> Any:
-            lay(recurrent)
-            return original(*args, **kwargs)
-
-        return call
-
-    before = [(owner, kind, owner.__dict__.get(kind), getattr(owner, kind)) for owner in RNN_CALLERS for kind in GATES]
     try:
-        lay(table)
-        if recorder.scripted:
-            lay(recurrent)
-        for owner, kind, _, original in before:
-            setattr(owner, kind, laid_first(original))
+        for name, function in table.items():
+            dispatcher.impl(name, KEYS[recorder.device], function)
         yield
     finally:
-        for owner, kind, own, _ in before:
-            if own is None:
-                delattr(owner, kind)
-            else:
-                setattr(owner, kind, own)
         library._destroy()
 
 
@@ -78,18 +47,13 @@ class Composites:
         self.recorder = recorder
 
     def table(self) -> dict[str, Any]:
-        """Op overload -> replacement, RNNs aside."""
+        """Op overload -> replacement."""
         table: dict[str, Any] = {"scaled_dot_product_attention": self.attention, "rms_norm": self.rms_norm}
-        if not self.recorder.real and hasattr(torch.ops.aten, "_grouped_mm"):
-            table["_grouped_mm"] = self.grouped_matmul
-        return table
-
-    def recurrent(self) -> dict[str, Any]:
-        """Op overload of an RNN -> replacement."""
-        table: dict[str, Any] = {}
         for kind in GATES:
             table[f"{kind}.input"] = self._rnn_dense(kind)
             table[f"{kind}.data"] = self._rnn_packed(kind)
+        if not self.recorder.real and hasattr(torch.ops.aten, "_grouped_mm"):
+            table["_grouped_mm"] = self.grouped_matmul
         return table
 
     def attention(

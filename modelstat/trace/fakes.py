@@ -7,7 +7,7 @@ from typing import Any
 
 import torch
 from torch import Tensor
-from torch._subclasses.fake_tensor import FakeTensor, FakeTensorMode
+from torch._subclasses.fake_tensor import FakeTensor, FakeTensorConverter, FakeTensorMode
 from torch.utils._python_dispatch import _disable_current_modes
 
 from modelstat.trace.known import LIMIT, KnownValues
@@ -37,7 +37,7 @@ class Fakes:
         try:
             self.memo = _spare.pop()
         except IndexError:
-            self.memo = Memo(FakeTensorMode(allow_non_fake_inputs=True))
+            self.memo = Memo(_new_mode())
         self.mode = self.memo.mode
         self.known = KnownValues(self.memo.call)
         self.differentiable = device != "cuda" or torch.backends.cuda.is_built()
@@ -49,7 +49,12 @@ class Fakes:
         self._storages: dict[int, int] = {}
 
     def done(self) -> None:
-        """After a walk that did not raise: the next one may have the mode, which takes as long to make as some ops."""
+        """After a walk that did not raise: the next one may have the mode, which takes as long to make as some ops.
+
+        It is to make fakes of its own: those of this walk were perhaps written to.
+        """
+        self.mode.fake_tensor_converter = FakeTensorConverter()
+        self.mode.reset_nt_tensor_id_counter()
         _spare.append(self.memo)
 
     def cast(self, tensor: Tensor) -> Tensor:
@@ -120,6 +125,13 @@ class Fakes:
             with _disable_current_modes():
                 self.known.learn(made, tensor.detach().to("cpu", dtype, copy=True))
         return made
+
+
+def _new_mode() -> FakeTensorMode:
+    """Without torch's own memory of what ops return: it refuses quantised weights, of which it compares one with another."""
+    mode = FakeTensorMode(allow_non_fake_inputs=True)
+    mode.cache_enabled = False
+    return mode
 
 
 def last_strides(tensor: Tensor) -> tuple[int, ...]:

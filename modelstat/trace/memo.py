@@ -136,10 +136,10 @@ def _key(func: Any, args: tuple[Any, ...], kwargs: dict[str, Any], tensors: list
     """
     pure = _pure.get(func)
     if pure is None:
-        names = func.name()
-        pure = _pure[func] = func.namespace == "aten" and not IMPURE & set(func.tags) and not names.startswith(IMPURE_NAMES)
+        pure = _pure[func] = _is_pure(func)
     if not pure:
         return None
+    inference = torch.is_inference_mode_enabled()
     parts: list[Any] = [func, torch.get_default_dtype()]
     if not _describe(args, parts, tensors):
         return None
@@ -147,7 +147,18 @@ def _key(func: Any, args: tuple[Any, ...], kwargs: dict[str, Any], tensors: list
         parts.append(name)
         if not _describe((value,), parts, tensors):
             return None
+    if inference and not all(tensor.is_inference() for tensor in tensors):
+        return None  # a view would be none that inference mode makes, on a storage that autograd follows
     return tuple(parts)
+
+
+def _is_pure(func: Any) -> bool:
+    """Whether shapes, dtypes and arguments decide what an op returns, and that is new or lies in its first argument."""
+    if func.namespace != "aten" or IMPURE & set(func.tags) or func.name().startswith(IMPURE_NAMES):
+        return False
+    arguments, returned = func._schema.arguments, [result.alias_info for result in func._schema.returns]
+    written = arguments[0].alias_info is not None and arguments[0].alias_info.is_write if arguments else False
+    return written or not any(alias is not None and alias.is_write for alias in returned)
 
 
 def _describe(values: Any, parts: list[Any], tensors: list[FakeTensor]) -> bool:

@@ -60,8 +60,7 @@ class Recorder(TorchDispatchMode):
         super().__init__()  # type: ignore[no-untyped-call]
         self.tree, self.real, self.adopt, self.known, self.memo, self.progress = tree, real, adopt, known, memo, progress
         self.device = device
-        self.scripted = bool(tree.in_torchscript())
-        """Whether some module is TorchScript, which calls ops out of Python's sight."""
+        self._scripted = bool(tree.in_torchscript())
         self.values = ValueTable()
         self.ops: list[dict[str, Any]] = []
         self._suspended = 0
@@ -101,7 +100,7 @@ class Recorder(TorchDispatchMode):
             raise CudaAskedError(f"{facts.name} makes a tensor on cuda")
         if facts.silent:
             return func(*args, **kwargs)
-        if facts.name == "aten::equal" and self.scripted:  # TorchScript's compiler compares the constants of its graph
+        if facts.name == "aten::equal" and self._scripted:  # TorchScript's compiler compares the constants of its graph
             return func(*args, **kwargs) if self.known is None else self.known.run(func, args, kwargs)
         if facts.composite and not any(tensor.is_nested for tensor in _tensors(args)):
             # Inference mode skips autograd's keys, and with them the place where composite ops fall apart.

@@ -6,6 +6,7 @@ import ctypes
 import logging
 import random
 import sys
+import threading
 import types
 from collections import OrderedDict, defaultdict, deque
 from collections.abc import Callable, Iterator
@@ -14,6 +15,7 @@ from typing import Any
 
 import torch
 from torch import nn
+from torch.utils._python_dispatch import _disable_current_modes
 
 from modelstat.trace.nested import ATOMS, DEPTH, attributes_of, copied
 
@@ -62,6 +64,19 @@ class _Scripted:
                     table[name] = tensor
         if getattr(self.module, "training", None) is not self.training:
             self.module.training = self.training
+
+
+_walking = threading.RLock()
+
+
+@contextmanager
+def alone() -> Iterator[None]:
+    """One walk at a time, since hooks, the dispatcher's routes and torch's switches are the whole process's.
+
+    A walk that is started inside another one is hidden from it.
+    """
+    with _walking, _disable_current_modes():
+        yield
 
 
 @contextmanager

@@ -8,7 +8,7 @@ from pathlib import Path
 
 from model_fit.rows import Row
 from model_fit.traces import execution, spec_of, walked
-from modelstat.api import sweep
+from modelstat.sweeping.start import sweep
 
 
 def prefetch(rows: Sequence[Row], configs: Path, workers: int | None = None) -> None:

@@ -11,6 +11,7 @@ import pytest
 from torch import nn
 
 import modelstat
+from modelstat.deploy.parallel import Layout
 
 Run = Callable[..., Any]
 
@@ -52,15 +53,70 @@ def test_a_precision_plan_in_python() -> None:
         modelstat.analyze(nn.Linear(128, 64), "128", weights="int8", training="sgd")
 
 
-def test_several_gpus(run: Run, small: str) -> None:
-    arguments = (f"{small}:Net", "--input", "3x32x128", "--gpu", "h100")
-    code, out, _ = run(*arguments, "--tensor-parallel", "2", "--data-parallel", "2")
+@pytest.fixture
+def block(tmp_path: Path) -> tuple[str, ...]:
+    """Two products, 64 -> 256 -> 64, with relu between: on two GPUs one all-reduce of what comes out."""
+    file = tmp_path / "block.py"
+    file.write_text(
+        "from torch import nn\ndef build():\n    return nn.Sequential(nn.Linear(64, 256), nn.ReLU(), nn.Linear(256, 64))\n"
+    )
+    return (f"{file}:build", "--input", "64")
+
+
+def test_several_gpus(run: Run, block: tuple[str, ...]) -> None:
+    code, out, _ = run(*block, "--batch", "8", "--gpu", "h100", "--tensor-parallel", "2", "--data-parallel", "2")
     assert code == 0
     out = " ".join(out.split())
     assert "4 x H100 SXM5 80GB: 2-way tensor parallel, 2-way data parallel; 450 GB/s in one direction" in out
-    # The 8 x 32 x 128 fp32 result is gathered: half of 131,072 B is sent.
-    assert "1 x all-gather (65.54 kB sent by each GPU)" in out
+    # 8 x 64 fp32 results: both of two GPUs send half of them twice.
+    assert "1 x all-reduce (2.05 kB sent by each GPU)" in out
     assert "-bound (compute" in out
+
+
+def test_several_gpus_as_json(run: Run, block: tuple[str, ...]) -> None:
+    code, out, _ = run(*block, "--batch", "8,16", "--gpu", "h100,t4", "--tensor-parallel", "2", "--format", "json")
+    assert code == 0
+    documents = json.loads(out)
+    assert [[each["key"] for each in document["layouts"]] for document in documents] == [["h100-sxm", "t4"]] * 2
+    for document in documents:
+        size = 4 * document["batch"] * 64
+        for layout in document["layouts"]:
+            assert (layout["tensor"], layout["pipeline"], layout["data"], layout["gpus"]) == (2, 1, 1, 2)
+            assert [(each["kind"], each["bytes"], each["path"]) for each in layout["collectives"]] == [("all-reduce", size, "2")]
+            # half of both weights and of the first bias, the second bias
+            assert layout["weight_bytes"] == 4 * (64 * 256 + 128 + 64)
+            assert layout["lower_ms"] == max(layout["compute_ms"], layout["memory_ms"], layout["comm_ms"])
+            assert layout["comm_ms"] == layout["collectives"][0]["ms"]
+
+
+def test_several_gpus_in_python() -> None:
+    model = nn.Sequential(nn.Linear(64, 256), nn.ReLU(), nn.Linear(256, 64))
+    found = modelstat.analyze(model, "64", batch=8, gpu=["h100", "v100"], precision="bf16", layout=Layout(tensor=2, pipeline=2))
+    known, unknown = found.layouts
+    assert (known.gpus, known.missing, len(known.stages)) == (4, None, 2)
+    assert unknown.missing is not None, "a V100 has no bf16 peak"
+    assert unknown.lower_ms is None
+    assert modelstat.analyze(model, "64", gpu="h100").layouts == ()
+    with pytest.raises(modelstat.UsageError, match="give gpu"):
+        modelstat.analyze(model, "64", layout=Layout(tensor=2))
+
+
+def test_crossings_as_json(run: Run, small: str) -> None:
+    arguments = (f"{small}:Net", "--input", "3x32x128", "--batch", "1,2,4..16")
+    code, out, _ = run(*arguments, "--gpu", "v100", "--format", "json")
+    assert code == 0
+    documents = json.loads(out)
+    found = [document["crossings"] for document in documents]
+    assert found == [found[0]] * 5, "the range is that of all five batches"
+    (one,) = found[0]
+    assert (one["key"], one["name"], one["last"], one["step"]) == ("v100-pcie-32", "batch", 16, 1)
+    assert [row["path"] for row in one["rows"]] == ["", "conv"]
+    assert all(row["predicted"][0]["size"] == row["ideal"][0]["size"] == 1 for row in one["rows"])
+    # 9.95 FLOP/B is below the ridge of 15.56 whatever the batch
+    assert [row["ideal"] for row in one["rows"]] == [[{"size": 1, "bound": "memory"}]] * 2
+    code, out, _ = run(*arguments, "--format", "json")
+    assert code == 0
+    assert "crossings" not in json.loads(out)[0], "bounds are a GPU's"
 
 
 def test_sizing(run: Run, small: str, tmp_path: Path) -> None:
@@ -95,7 +151,7 @@ def test_sizing(run: Run, small: str, tmp_path: Path) -> None:
         (("--sweep", "side=32..64"), "side stands in no size"),
         (("--sweep", "side"), "write it like seq=128..32768"),
         (("--tensor-parallel", "2"), "add --gpu NAME"),
-        (("--tensor-parallel", "2", "--gpu", "v100", "--format", "json"), "is a section of the table"),
+        (("--tensor-parallel", "2", "--gpu", "v100", "--format", "csv"), "use --format table or json instead of csv"),
         (("--pipeline", "0", "--gpu", "v100"), "--pipeline 0"),
         (("--pipeline", "2", "--gpu", "v100"), "has only 1 ops that take time"),
         (("--tensor-parallel", "2", "--gpu", "jetson-nano"), "has neither interconnect nor PCIe"),

@@ -17,7 +17,7 @@ from modelstat.errors import UsageError
 from modelstat.hardware.database import find
 from modelstat.hardware.gpu import Gpu
 from modelstat.predict.roofline import roofline
-from modelstat.records import Op, Parameter, TensorSpec, Trace
+from modelstat.records import Parameter, Trace
 from tests.predict.sample import Writer
 
 CHIP = Gpu(key="chip", name="chip", bandwidth_gbs=1000, fp32=20, interconnect_gbs=100, memory_gb=1)
@@ -52,74 +52,6 @@ def _death(trace: Trace, value: int) -> int:
     if trace.values[value].output:
         return len(trace.ops)
     return max(index for index, op in enumerate(trace.ops) if any(spec.value == value for spec in (*op.inputs, *op.outputs)))
-
-
-@pytest.mark.parametrize("gpus", [2, 4, 8])
-def test_two_products_are_one_all_reduce(gpus: int) -> None:
-    trace = block()
-    costs = costs_of(trace)
-    found = shards(trace, costs, gpus)
-    norm, first, relu, second, add = found.costs
-    # Columns of the first weight, rows of the second: an N-th of both, and of what is between them.
-    assert (first.macs, second.macs) == (costs[1].macs // gpus, costs[3].macs // gpus)
-    assert first.read == 4 * (ROWS * WIDTH + WIDTH * HIDDEN // gpus)
-    assert first.write == 4 * ROWS * HIDDEN // gpus
-    assert relu.read == relu.write == 4 * ROWS * HIDDEN // gpus
-    assert second.read == 4 * (ROWS * HIDDEN // gpus + HIDDEN * WIDTH // gpus)
-    assert second.write == 4 * ROWS * WIDTH
-    # The norm and the sum see whole tensors.
-    assert (norm, add) == (costs[0], costs[4])
-    assert found.collectives == (Collective("all-reduce", 4 * ROWS * WIDTH, gpus, 3),)
-    assert found.split_share == 1.0
-    weights = sum(one.bytes for one in found.trace.parameters)
-    assert weights == 4 * (2 * WIDTH * HIDDEN // gpus + WIDTH)
-
-
-def test_a_norm_over_split_features_gathers_them() -> None:
-    net = Writer(ROWS, WIDTH)
-    made = net.op("native_layer_norm", net.linear(net.input, HIDDEN), names=("input",), normalized_shape=[HIDDEN])
-    trace, costs = net.trace(made)
-    found = shards(trace, costs, 4)
-    assert [one.kind for one in found.collectives] == ["all-gather"]
-    assert found.costs[1] == costs[1]
-
-
-def test_what_the_model_returns_is_gathered() -> None:
-    net = Writer(ROWS, WIDTH)
-    trace, costs = net.trace(net.linear(net.input, HIDDEN))
-    assert shards(trace, costs, 4).collectives == (Collective("all-gather", 4 * ROWS * HIDDEN, 4, 0),)
-
-
-def test_columns_that_do_not_divide_stay_whole() -> None:
-    net = Writer(ROWS, WIDTH)
-    trace, costs = net.trace(net.linear(net.input, 10))
-    found = shards(trace, costs, 4)
-    assert (found.costs, found.collectives, found.split_share) == (costs, (), 0.0)
-
-
-def attention(heads: int, shared: int | None = None) -> Trace:
-    """Attention whose query comes from a product, (2, heads, 8, 16), on as many heads of keys and values or on ``shared``."""
-    net = Writer(2 * 8, WIDTH)
-    made = net.linear(net.input, heads * 16)
-    query = net.view(made, 2, heads, 8, 16)
-    result = net.value("activation", 2, heads, 8, 16)
-    specs: list[TensorSpec] = net.specs
-    names = ("query", "key", "value")
-    keys = specs[query] if shared is None else specs[net.value("activation", 2, shared, 8, 16)]
-    net.ops.append(Op("modelstat::attention", "default", (specs[query], keys, keys), names, (specs[result],)))
-    return net.trace(result)[0]
-
-
-def test_attention_is_split_by_heads() -> None:
-    trace = attention(12)
-    costs = costs_of(trace)
-    assert shards(trace, costs, 4).costs[-1].macs == costs[-1].macs // 4
-    with pytest.raises(UsageError, match="--tensor-parallel 8: Net has 12 heads, which 8 does not divide: choose from 2, 3, 4, 6, 12"):
-        shards(trace, costs, 8)
-    grouped = attention(12, 3)
-    assert shards(grouped, costs_of(grouped), 6).costs[-1].macs == costs_of(grouped)[-1].macs // 6, "two GPUs share a head of keys"
-    with pytest.raises(UsageError, match="Net has 3 heads of keys and values, which 4 does not divide: choose from 3"):
-        shards(grouped, costs_of(grouped), 4)
 
 
 @pytest.mark.parametrize(

@@ -16,7 +16,7 @@ from modelstat.memory.peak import weight_bytes
 from modelstat.predict.prediction import predict
 from modelstat.predict.products import critical_rows
 from modelstat.predict.roofline import roofline
-from modelstat.records import Module, Parameter, Trace
+from modelstat.records import Module, Op, Parameter, TensorSpec, Trace
 from tests.predict.sample import Writer
 
 CHIP = Gpu(key="chip", name="chip", bandwidth_gbs=820, bf16_tensor=197, int8_tensor=394, fp32=20, sms=80, boost_mhz=1500)
@@ -56,6 +56,35 @@ def test_weights_shrink_and_arithmetic_stays(weights: str, group: int | None, si
     for old, new in zip(costs(before), costs(after), strict=True):
         assert (new.flops, new.macs, new.dtype, new.unit, new.write) == (old.flops, old.macs, old.dtype, old.unit, old.write)
         assert old.read - new.read == (2 * SIDE * SIDE - size if old.macs else 0)
+
+
+@pytest.mark.parametrize(
+    ("weights", "group", "size"),
+    [
+        ("int8", None, 512 * 256 + 2 * 512),  # one byte a weight, 2 B of scale for each of 512 outputs
+        ("int4", 64, 512 * 256 // 2 + 4 * 512 * 256 // 64),
+    ],
+)
+@pytest.mark.parametrize("rows", [True, False])
+def test_a_slice_of_a_weight_comes_with_its_own_scales(weights: str, group: int | None, size: int, rows: bool) -> None:
+    """Three products each read a third of a weight of 3 x 512 outputs with 256 products each, or half of two products' inputs.
+
+    A third has a third of the scales. A half of the inputs has half of the groups, and of an output's only scale all.
+    """
+    writer = Writer(8, 256, dtype="bfloat16")
+    parts, shape = (3, (512, 256)) if rows else (2, (512, 256))
+    weight = writer.value("parameter", *((3 * 512, 256) if rows else (512, 512)))
+    whole = writer.specs[weight]
+    for part in range(parts):
+        offset = part * 512 * 256 if rows else part * 256
+        window = TensorSpec(shape[::-1], "bfloat16", whole.strides[::-1], weight, offset)
+        made = writer.value("activation", 8, 512)
+        writer.ops.append(Op("aten::mm", "default", (writer.specs[writer.input], window), ("self", "mat2"), (writer.specs[made],)))
+    trace, _ = writer.trace(made, precision="bf16")
+    parameter = Parameter("first.weight", 0, whole.shape, "bfloat16", value=weight, bytes=whole.bytes)
+    after = planned(msgspec.structs.replace(trace, parameters=(parameter,)), Plan(Rule(weights, group=group)))
+    assert [cost.read for cost in costs(after)] == [2 * 8 * 256 + size] * parts
+    assert weight_bytes(after) == parts * size
 
 
 def test_only_the_layers_of_a_pattern() -> None:

@@ -9,7 +9,7 @@ import msgspec
 import pytest
 
 from modelstat.cost.registry import costs as costs_of
-from modelstat.deploy.fleet import BATCHES, HEADROOM
+from modelstat.deploy.fleet import BATCHES, HEADROOM, fleet
 from modelstat.deploy.prices import Prices, read_prices
 from modelstat.deploy.series import Series
 from modelstat.deploy.sizing import Sized, Sizing, _best, size
@@ -33,6 +33,17 @@ def net(batch: int, precision: str = "fp32") -> Trace:
 
 def sized(gpu: str, qps: float = 5000, latency: float = 0.02, **given: object) -> Sizing:
     return size(Series(net), [find(name) for name in gpu.split(",")], qps, latency, FAST, **given)  # type: ignore[arg-type]
+
+
+@pytest.mark.parametrize(("demand", "capacity", "gpus"), [(3.0, 3.9, 1), (3.0, 3.89, 2), (60.0, 7.8, 10), (1e-9, 1e9, 1)])
+def test_binary_fractions_ask_for_no_gpu(demand: float, capacity: float, gpus: int) -> None:
+    """3 x 1.3 / 3.9 is 1, and 60 x 1.3 / 7.8 is 10."""
+    assert fleet(find("a100"), demand, capacity, None).gpus == gpus
+
+
+def test_a_model_that_does_nothing_has_no_size() -> None:
+    with pytest.raises(InputError, match="computes nothing"):
+        size(Series(lambda batch: Writer(batch, 8, dtype="float32").trace(0)[0]), [find("a100")], 10, 0.02)
 
 
 def check(one: Sized, qps: float, latency: float) -> None:

@@ -78,6 +78,13 @@ LAYERS: dict[str, tuple[nn.Module, tuple[int, ...], float]] = {
     "pointwise": (nn.Conv2d(16, 16, 1, bias=False), (1, 16, 10, 10), 10e-6 + 2 * 16 * 16 * 100 / 1e11 + 4 * 16 * 16 / 1e10),
     # three channels are an image and not ragged
     "first": (nn.Conv2d(3, 16, 3, bias=False), (1, 3, 10, 10), 2 * 16 * 64 * 27 / 5e10 + 4 * (300 + 16 * 64) / 2e10),
+    # transposed, four channels to each output: no filter a channel, and 4 outputs are ragged
+    "transposed": (
+        nn.ConvTranspose2d(16, 4, 3, groups=4, bias=False), (1, 16, 8, 8), 2 * 16 * 64 * 9 / 5e10 + 4 * (16 * 64 + 4 * 100) / 2e10,
+    ),
+    "depthwise, transposed": (nn.ConvTranspose2d(16, 16, 3, groups=16, bias=False), (1, 16, 8, 8), 20e-6 + 2 * 16 * 64 * 9 / 5e9),
+    "depthwise, 1-d": (nn.Conv1d(16, 16, 3, groups=16, bias=False), (1, 16, 10), 20e-6 + 2 * 16 * 8 * 3 / 5e9),
+    "volume": (nn.Conv3d(16, 16, 3, bias=False), (1, 16, 4, 4, 4), 2 * 16 * 8 * 27 * 16 / 5e10 + 4 * 16 * (64 + 8) / 2e10),
     # a window of four for each of 16 x 5 x 5
     "pooling": (nn.AvgPool2d(2), (1, 16, 10, 10), 5e-6 + 4 * 16 * 25 / 1e9),
     # a norm without a law moves its numbers, and two for each channel
@@ -121,6 +128,8 @@ def test_rates_between_sizes_lie_between() -> None:
         ("launch_us = 2\n", 'launch_us = "soon"\n', "calibration: "),
         ("[1e+08, 1e+10]", "[10, 1e+10]", "memory must be pairs above 0 of rising size"),
         ("launch_us = 2\n", "launch_us = -1\n", "no time is below 0"),
+        ("launch_us = 2\n", "launch_us = nan\n", "no time is below 0"),
+        ("vector = 2e+09", "vector = inf", "vector are needed"),
         ("vector = 2e+09", "vetcor = 1", "calibration: "),
         ("matmul-float32 = ", "matmul-float16 = ", "matmul-float32 and vector are needed"),
         ("depthwise = {launch_us = 20, flops = 5e+09}", "depthwise = {flops = 0}", "depthwise: rates are above 0"),

@@ -14,7 +14,7 @@ from modelstat.predict.measured import Correction
 from modelstat.predict.prediction import predict
 from modelstat.records import Trace
 from modelstat.report import table
-from modelstat.report.prediction import prediction_lines
+from modelstat.report.prediction import below_ideal, prediction_lines
 from tests.report.sample import net_trace
 
 
@@ -89,6 +89,16 @@ def test_the_lines_hold_the_numbers() -> None:
     assert "the interval is wide because: " in lines[1][1]
     assert f"convolution {100 * gpu.families[0].share:.1f} %" in dict(lines)["Time by op"]
     assert len([line for line in lines if line[0] == "Would help" or (line[0] == "" and "instead of" in line[1])]) <= 3
+
+
+@pytest.mark.parametrize(
+    ("predicted", "mode", "said"),
+    [(1.0, "eager", None), (0.99, "eager", "boards clock higher"), (0.99, "compile", "fused kernels do not"), (None, "eager", None)],
+)
+def test_less_than_the_ideal_is_explained(predicted: float | None, mode: str, said: str | None) -> None:
+    (gpu,) = analysis("v100").gpus
+    reason = below_ideal(msgspec.structs.replace(gpu, ideal_ms=1.0, predicted_ms=predicted, mode=mode))
+    assert (reason is None) if said is None else (reason is not None and said in reason)
 
 
 def test_a_correction_is_said() -> None:

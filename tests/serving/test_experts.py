@@ -9,8 +9,9 @@ from hypothesis import strategies as st
 pytest.importorskip("transformers", reason="the extra `hf` is not installed")
 
 from modelstat.api import trace_spec
+from modelstat.cost.operands import touched
 from modelstat.cost.registry import costs
-from modelstat.serving.experts import Experts, experts, touched
+from modelstat.serving.experts import Experts, experts
 from modelstat.serving.phase import decode, prefill
 
 WIDTH, INNER, LAYERS, EXPERTS, CHOICES = 64, 128, 2, 8, 2

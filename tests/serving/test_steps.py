@@ -8,13 +8,13 @@ import pytest
 pytest.importorskip("transformers", reason="the extra `hf` is not installed")
 
 from modelstat.api import trace_spec
+from modelstat.cost.operands import touched
 from modelstat.cost.registry import costs
 from modelstat.hardware.database import find
 from modelstat.predict.execution import Execution
 from modelstat.predict.prediction import predict
 from modelstat.records import Trace
 from modelstat.serving.cache import stored
-from modelstat.serving.experts import touched
 from modelstat.serving.phase import Phase, decode, prefill
 from modelstat.serving.serving import needed_bytes, sequence_bytes, traces
 from modelstat.serving.steps import Steps

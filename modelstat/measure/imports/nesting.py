@@ -94,11 +94,18 @@ def _of_device(events: Events, tree: Tree) -> list[MeasuredKernel]:
     wanted = set(events.kernel_external)
     by_external = {external: index for index, external in enumerate(events.external) if external >= 0 and external in wanted}
     order = sorted(range(len(events.kernel_start)), key=events.kernel_start.__getitem__)
-    until = _horizon(events, tree, [events.kernel_start[each] for each in order[events.most_kernels :][:1]])
-    found: list[MeasuredKernel] = []
-    for each in order[: events.most_kernels]:
+    shown, rest = order[: events.most_kernels], order[events.most_kernels :]
+
+    def launched(each: int) -> float:
         op = by_external.get(events.kernel_external[each], -1)
-        time = events.start[op] if op >= 0 else events.kernel_start[each]
+        return events.start[op] if op >= 0 else events.kernel_start[each]
+
+    # A device runs behind its host: the first kernel that is not there may be of a step that the host left long before.
+    behind = rest or (shown[-1:] if events.until < float("inf") else [])
+    until = _horizon(events, tree, [events.kernel_start[each] for each in rest[:1]], [launched(each) for each in behind])
+    found: list[MeasuredKernel] = []
+    for each in shown:
+        op, time = by_external.get(events.kernel_external[each], -1), launched(each)
         if time >= until:
             continue
         calls, path = tree.around(op)
@@ -109,7 +116,7 @@ def _of_device(events: Events, tree: Tree) -> list[MeasuredKernel]:
 
 def _of_host(events: Events, tree: Tree) -> list[MeasuredKernel]:
     ops = [each for each in tree.order if not events.is_range[each]]
-    until = _horizon(events, tree, [events.start[each] for each in ops[events.most_kernels :][:1]])
+    until = _horizon(events, tree, [events.start[each] for each in ops[events.most_kernels :][:1]], [])
     found: list[MeasuredKernel] = []
     for index in ops[: events.most_kernels]:
         if events.start[index] >= until:
@@ -120,10 +127,13 @@ def _of_host(events: Events, tree: Tree) -> list[MeasuredKernel]:
     return found
 
 
-def _horizon(events: Events, tree: Tree, first_left_out: list[float]) -> float:
-    """The moment (us) from which on nothing becomes a record: the start of the step that is not there as a whole."""
+def _horizon(events: Events, tree: Tree, first_left_out: list[float], launched: list[float]) -> float:
+    """The moment (us) from which on nothing becomes a record: the start of the step that is not there as a whole.
+
+    ``launched`` are moments at which the host launched what is left out.
+    """
     until = min([events.until, *first_left_out])
     # A trace without steps, or of a single one, is read as far as it goes.
-    whole = tree.whole_until(until)
+    whole = tree.whole_until(min([until, *launched]))
     events.until = whole if tree.step_starts and whole > tree.step_starts[0] else until
     return events.until

@@ -1,4 +1,4 @@
-"""Batches of matrix products: bmm, baddbmm, and attention that is not fused.
+"""Batches of matrix products: bmm, baddbmm, attention that is not fused, and the products of routed experts.
 
 In fp32 the library keeps to one tile, which belongs to its generation: 64 rows by 128 columns before Ampere (Volta 64 by 64), 128 by 128
 since. So a product with 64 columns wastes half of it, and nothing fills the last wave. On tensor cores it chooses among tiles.
@@ -9,7 +9,7 @@ from __future__ import annotations
 from math import prod
 from typing import NamedTuple
 
-from modelstat.cost.operands import operand
+from modelstat.cost.operands import GROUPED, groups_met, operand
 from modelstat.cost.record import Cost
 from modelstat.predict.kernels.arithmetic import Quantity, ceil, overlapped, where
 from modelstat.predict.kernels.constants import Constants
@@ -31,9 +31,21 @@ class Features(NamedTuple):
 
 
 def features(op: Op, cost: Cost) -> Features:
-    """From the left factor (..., m, k) and the output (..., m, n)."""
-    left = operand(op, "batch1", "self", "input", "mat1") if op.name != "aten::baddbmm" else operand(op, "batch1")
+    """From the left factor (..., m, k) and the output (..., m, n).
+
+    Rows (T, k) of groups with a matrix each are as many products as matrices are met, of as many rows each.
+    """
     output = op.outputs[0]
+    if op.name in GROUPED:
+        left = operand(op, "self", "input")
+        batch = groups_met(op) if len(output.shape) == 2 and len(left.shape) == 2 else float(prod(output.shape[:-2]))
+        # No rows meet no matrix: one product of nothing.
+        batch = batch or 1.0
+        rows = left.shape[0] / batch if len(output.shape) == 2 else float(output.shape[-2])
+        # Columns that groups share out are summed over, an equal part in each.
+        summed = cost.macs / max(batch * rows * output.shape[-1], 1.0)
+        return Features(batch, rows, float(output.shape[-1]), summed, float(cost.bytes))
+    left = operand(op, "batch1") if op.name == "aten::baddbmm" else operand(op, "batch1", "self", "input", "mat1")
     batch = float(prod(output.shape[:-2]))
     return Features(batch, float(output.shape[-2]), float(output.shape[-1]), float(left.shape[-1]), float(cost.bytes))
 

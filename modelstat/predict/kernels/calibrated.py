@@ -37,7 +37,7 @@ def _kind(op: Op, cost: Cost) -> str | None:
     if cost.family == "convolution" and (weight := op.tensor("weight")) is not None and len(weight.shape) > 2:
         outputs = op.outputs[0].shape[1] if len(op.outputs[0].shape) > 1 else weight.shape[0]
         inputs = op.inputs[0].shape[1] if len(op.inputs[0].shape) > 1 else weight.shape[1]
-        if weight.shape[1] == 1 and int(op.argument("groups", 1)) > 1:
+        if inputs == int(op.argument("groups", 1)) > 1:
             name = "depthwise"
         else:
             name = "pointwise" if all(size == 1 for size in weight.shape[2:]) else "convolution"

@@ -6,6 +6,7 @@ from collections.abc import Callable
 from functools import lru_cache
 from typing import Any, NamedTuple
 
+from modelstat.cost.operands import GROUPED
 from modelstat.cost.record import Cost
 from modelstat.errors import MissingPeakError
 from modelstat.hardware.gpu import Gpu
@@ -44,6 +45,8 @@ class Family(NamedTuple):
 ELEMENTWISE = Family("elementwise", elementwise.features, elementwise.seconds)
 GEMM = Family("gemm", gemm.features, gemm.seconds)
 BATCHED_GEMM = Family("batched_gemm", batched_gemm.features, batched_gemm.seconds)
+GROUPED_GEMM = Family("gemm", batched_gemm.features, batched_gemm.seconds)
+"""Products of experts are written like single ones: one pipeline over all groups, and weights from memory meanwhile."""
 COPY = Family("copy", copy.features, copy.seconds)
 GENERIC = Family("generic", generic.features, generic.seconds)
 
@@ -82,6 +85,8 @@ _LAYERS = frozenset(("aten::_native_multi_head_attention", "aten::_triton_multi_
 def family_of(op: Op, cost: Cost) -> Family:
     """The kernel family that an op runs on."""
     if cost.family == "matmul":
+        if op.name in GROUPED:
+            return GROUPED_GEMM
         if op.name in _BATCHED and op.outputs and len(op.outputs[0].shape) > 2:
             return BATCHED_GEMM
         return GEMM if op.name in _PRODUCTS or op.name in _BATCHED else GENERIC

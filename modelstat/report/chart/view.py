@@ -16,6 +16,7 @@ from modelstat.report.chart.point import HEAVIEST, Point, heaviest, layer_points
 from modelstat.report.chart.program import Program, program
 from modelstat.report.chart.transfer import transfers
 from modelstat.report.chart.tree import Node, nodes
+from modelstat.report.prediction import below_ideal
 
 if TYPE_CHECKING:
     from modelstat.analysis import Analysis
@@ -91,7 +92,7 @@ def _view(analysis: Analysis, index: int, label: str, limit: int) -> View:
 
 
 def _prediction_notes(entry: GpuEntry) -> list[str]:
-    notes = [entry.correction] if entry.correction else []
+    notes = [note for note in (entry.correction, below_ideal(entry)) if note]
     return notes + ([f"the interval is wide because: {'; '.join(entry.prediction_notes)}"] if entry.prediction_notes else [])
 
 

@@ -65,6 +65,25 @@ def test_what_is_kept_are_the_first_whole_steps(count: int) -> None:
         assert len(found) == MOST_KERNELS // PER_STEP * PER_STEP  # the step that was cut off is left out
 
 
+@given(st.integers(1, 12), st.floats(0.1, 30.0), st.integers(4, 12))
+def test_steps_are_whole_where_the_device_runs_behind(steps: int, seconds: float, most: int) -> None:
+    """A kernel belongs to the step that launched it, however much later it runs."""
+    events = Events(1_000, most)
+    end = 0.0
+    for place in range(PER_STEP * steps):
+        step, inside = divmod(place, PER_STEP)
+        start = 10.0 * step + 3 * inside
+        if inside == 0:
+            events.add_step(start, 10.0, step)
+        events.add_op("aten::relu", start, 2.0, place, "t", None, is_range=False)
+        begin = max(end, start + 1)
+        events.add_kernel("k", begin, seconds, place)
+        end = begin + seconds
+    found, _ = kernels(events)
+    assert [each.step for each in found] == [step for step in range(len(found) // PER_STEP) for _ in range(PER_STEP)]
+    assert found
+
+
 def test_a_kernel_never_loses_its_op_to_the_bound() -> None:
     """Many ops to a kernel: those of the host are cut off first, and with them the kernels that later ones launched."""
     events = Events(MOST_OPS, 1_000)

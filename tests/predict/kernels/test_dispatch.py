@@ -13,7 +13,7 @@ from modelstat.errors import MissingPeakError
 from modelstat.hardware.database import all_gpus, find
 from modelstat.predict.kernels import gemm
 from modelstat.predict.kernels.constants import constants
-from modelstat.predict.kernels.dispatch import family_of, kernel_time
+from modelstat.predict.kernels.dispatch import GROUPED_GEMM, family_of, kernel_time
 from modelstat.predict.kernels.rates import rates
 from modelstat.predict.kernels.timing import NOTHING
 from modelstat.records import Op, TensorSpec
@@ -42,6 +42,23 @@ BATCH = Op("aten::bmm", "default", (tensor(8, 64, 32), tensor(8, 32, 64, value=1
 )
 def test_family(op: Op, family: str) -> None:
     assert family_of(op, cost_of(op)).name == family
+
+
+def test_products_of_experts_have_the_constants_of_single_ones() -> None:
+    """Two experts, a row each: what is read of their weights sets the time, as it does for one row times one matrix."""
+    half = "bfloat16"
+    experts = Op(
+        "aten::_grouped_mm", "default", (tensor(2, 4096, dtype=half), tensor(2, 4096, 28672, dtype=half, value=1)), ("self", "mat2"),
+        (tensor(2, 28672, dtype=half, value=2),),
+    )  # fmt: skip
+    single = Op(
+        "aten::mm", "default", (tensor(1, 4096, dtype=half), tensor(4096, 57344, dtype=half, value=1)), ("self", "mat2"),
+        (tensor(1, 57344, dtype=half, value=2),),
+    )  # fmt: skip
+    assert family_of(experts, cost_of(experts)) is GROUPED_GEMM
+    h100 = find("h100-sxm")
+    grouped, one = (kernel_time(op, cost_of(op), h100).total for op in (experts, single))
+    assert grouped == pytest.approx(one, rel=0.25)
 
 
 def test_every_family_of_costs_finds_a_kernel() -> None:

@@ -57,6 +57,25 @@ def test_gemm(given: Op, expected: tuple[float, ...]) -> None:
     assert gemm.features(given, cost_of(given)) == expected
 
 
+@pytest.mark.parametrize(
+    ("inputs", "output", "choices", "expected"),
+    [
+        # 60 rows of 20 tokens with 3 choices among 6 matrices: 6 (1 - (1/2)^20) of them are met
+        ({"self": tensor(60, 5), "mat2": tensor(6, 5, 7)}, tensor(60, 7), 3, (5.999994, 60 / 5.999994, 7, 5)),
+        ({"self": tensor(2, 5), "mat2": tensor(6, 5, 7)}, tensor(2, 7), None, (2, 1, 7, 5)),  # a row each
+        ({"self": tensor(6, 4, 5), "mat2": tensor(6, 5, 7)}, tensor(6, 4, 7), None, (6, 4, 7, 5)),
+        ({"self": tensor(4, 30), "mat2": tensor(30, 7)}, tensor(3, 4, 7), None, (3, 4, 7, 10)),  # 30 columns shared by 3 groups
+        ({"self": tensor(0, 5), "mat2": tensor(6, 5, 7)}, tensor(0, 7), None, (1, 0, 7, 0)),  # no token chose an expert here
+        ({"self": tensor(6, 0, 5), "mat2": tensor(6, 5, 7)}, tensor(6, 0, 7), None, (6, 0, 7, 0)),
+    ],
+)
+def test_products_of_routed_experts(
+    inputs: dict[str, TensorSpec], output: TensorSpec, choices: int | None, expected: tuple[float, ...]
+) -> None:
+    given = op("aten::_grouped_mm", inputs, output, **({} if choices is None else {"choices": choices}))
+    assert batched_gemm.features(given, cost_of(given))[:4] == pytest.approx(expected, rel=1e-6)
+
+
 def test_batched_gemm() -> None:
     given = op("aten::bmm", {"self": tensor(8, 6, 5), "mat2": tensor(8, 5, 7)}, tensor(8, 6, 7))
     size = 4 * 8 * (6 * 5 + 5 * 7 + 6 * 7)

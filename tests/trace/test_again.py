@@ -1,0 +1,315 @@
+"""A walk records the same whether it works every op out or remembers it from another walk, and whatever ran before it."""
+
+from __future__ import annotations
+
+import importlib.util
+import threading
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any
+
+import pytest
+import torch
+import torch.nn.functional as F
+from torch import Tensor, nn
+
+from modelstat.records import Trace
+from modelstat.trace import memo
+from modelstat.trace.capture import capture
+from modelstat.trace.recorder import Recorder
+
+CASES = sorted((Path(__file__).parents[1] / "cases").glob("*.py"))
+WAYS: dict[str, dict[str, Any]] = {
+    "plain": {}, "training": {"training": True}, "autocast": {"precision_name": "amp-bf16"}, "channels last": {"channels_last": True},
+}  # fmt: skip
+
+pytestmark = [
+    pytest.mark.filterwarnings("ignore::DeprecationWarning"),  # of torch.ao and torch.jit
+    pytest.mark.filterwarnings("ignore::UserWarning"),  # of quantised, sparse, resized and nested tensors
+]
+
+
+def told(walk: Callable[[], Trace]) -> Trace | str:
+    """The trace, or what was raised instead."""
+    try:
+        return walk()
+    except Exception as error:
+        return f"{type(error).__name__}: {error}"
+
+
+def same(walk: Callable[[], Trace], monkeypatch: pytest.MonkeyPatch) -> Trace | str:
+    """Asserts that three walks in a row, which remember more and more, are like one that remembers nothing."""
+    with monkeypatch.context() as without:
+        without.setattr(memo, "_key", lambda *_: None)
+        without.setattr(Recorder, "_again", lambda *_: None)
+        plain = told(walk)
+    for _ in range(3):
+        assert told(walk) == plain
+    return plain
+
+
+@pytest.mark.parametrize("way", ["plain", "training"])
+@pytest.mark.parametrize("path", CASES, ids=lambda path: path.stem)
+def test_small_models(path: Path, way: str, monkeypatch: pytest.MonkeyPatch) -> None:
+    spec = importlib.util.spec_from_file_location(path.stem, path)
+    assert spec is not None
+    assert spec.loader is not None
+    case = importlib.util.module_from_spec(spec)
+    spec.loader.exec_module(case)
+    model, inputs = case.build()
+    same(lambda: capture(model, inputs, getattr(case, "KWARGS", {}), **WAYS[way]), monkeypatch)
+
+
+class Call(nn.Module):
+    lengths: Tensor
+
+    def __init__(self, function: Callable[..., Any]) -> None:
+        super().__init__()
+        self.function = function
+        self.weight = nn.Parameter(torch.ones(4))
+        self.linear, self.norm = nn.Linear(4, 4), nn.BatchNorm2d(4)
+        self.register_buffer("lengths", torch.tensor([2, 3]))
+
+    def forward(self, x: Tensor) -> Any:
+        return self.function(self, x)
+
+
+def out_of_itself_and_of_another(m: Call, x: Tensor) -> Any:
+    first = torch.add(x, 1, out=x)
+    other = torch.empty(2, 4)
+    second = torch.add(x, 1, out=other)
+    return first * 2, second * 3, other + 1
+
+
+def out_of_a_part(m: Call, x: Tensor) -> Any:
+    y = x.reshape(4, 2).clone()
+    torch.sum(y, 1, out=y[:, 0])
+    other = torch.empty(4)
+    return torch.sum(y, 1, out=other) * 2, other + 1
+
+
+def out_that_grows(m: Call, x: Tensor) -> Any:
+    outs = [torch.empty(0), torch.empty(0)]
+    for out in outs:
+        torch.add(x, 1, out=out)
+    return [out * 2 for out in outs]
+
+
+def inference_inside(m: Call, x: Tensor) -> Any:
+    with torch.inference_mode():
+        made = F.linear(x, m.linear.weight).relu()
+        turned, of_outside = made.t(), x.t()
+        twice = of_outside.t()
+    return made.t() * 1, turned.t() + 1, of_outside * 1, twice + 1, made.view(-1).clone(), of_outside.t().t()
+
+
+def gradients_on_and_off(m: Call, x: Tensor) -> Any:
+    one = x * m.weight
+    with torch.no_grad():
+        two = x * m.weight + 1
+    with torch.enable_grad():
+        three = x * m.weight
+    return one, two, three
+
+
+def data_replaced(m: Call, x: Tensor) -> Any:
+    y = x * 2
+    y.data = x + 1
+    z = y * 2
+    y.data = torch.ones(3, 3) * x[0, 0]
+    m.weight.data = x[0] * 2
+    return y * 2, z, x * m.weight
+
+
+def resized_and_set(m: Call, x: Tensor) -> Any:
+    y, z = x * 2, x * 3
+    y.resize_(8)
+    w = y * 2
+    y.resize_(20)
+    z.set_(y.untyped_storage(), 1, (3,), (1,))
+    return w, y * 2, z * 2
+
+
+def views_of_views(m: Call, x: Tensor) -> Any:
+    a = x * 1
+    b = a[:, 1:]
+    c = b[1:]
+    d = c.t()
+    d.add_(1)
+    e = a.view(-1)[3:]
+    e.mul_(2)
+    return a, b, c, d, e, x.view(torch.int8) * 2, x.as_strided((2, 2), (1, 3)), x.unfold(1, 2, 1)
+
+
+def in_place(m: Call, x: Tensor) -> Any:
+    y = x + 1
+    y += y
+    y[0] = y[1]
+    y[:, 0].fill_(3)
+    y.t_()
+    y.unsqueeze_(0)
+    y.transpose_(1, 2)
+    return y
+
+
+def conjugated_and_negated(m: Call, x: Tensor) -> Any:
+    z = torch.view_as_complex(x.reshape(-1, 2).contiguous())
+    c = z.conj()
+    n = c.imag
+    return n * 2, n.contiguous(), c.clone(), c.resolve_conj(), torch.neg(n), (z * c).real, torch._neg_view(x).t().contiguous()
+
+
+def default_dtypes(m: Call, x: Tensor) -> Any:
+    n = torch.ones(3, dtype=torch.int64)
+    before = n / 2
+    torch.set_default_dtype(torch.float64)
+    between = n / 2
+    torch.set_default_dtype(torch.float32)
+    return before, between, n / 2
+
+
+def casts(m: Call, x: Tensor) -> Any:
+    results = [m.linear(x)]
+    for dtype in (torch.bfloat16, torch.float16):
+        with torch.autocast("cpu", dtype):
+            results += [m.linear(x), m.linear(x)]
+    return (*results, m.linear(x))
+
+
+def known_values(m: Call, x: Tensor) -> Any:
+    i = torch.arange(3)
+    j = i + 1
+    k = (i * x[0, 0]).long()
+    zeros = torch.zeros(4)
+    shared = zeros.view(2, 2)
+    zeros.add_(x[0])
+    part = x[:, : int(j.sum()) - 2]
+    i.copy_(k)
+    mask = torch.arange(4) > 1
+    return i * 2 + k, shared + 1, part, torch.zeros(int(m.lengths.sum())), x[:, mask], (x * 2)[:, mask], x.new_zeros(3) + x[0, 0]
+
+
+def one_value_twice(m: Call, x: Tensor) -> Any:
+    a = x[0]
+    return torch.cat([a, a]), torch.cat([a, x[1]]), torch.stack([a, a]), a + a, a + x[1]
+
+
+def let_go(m: Call, x: Tensor) -> Any:
+    kept = []
+    for _ in range(5):
+        x = x * 1.5
+        kept.append(x)
+    del kept[1:3]
+    return kept[0] + 1
+
+
+def goes_on_after_errors(m: Call, x: Tensor) -> Any:
+    for wrong in (lambda: x @ x, lambda: x.view(3)):
+        with pytest.raises(RuntimeError):
+            wrong()  # type: ignore[no-untyped-call]
+    return x * 2
+
+
+def by_chance(m: Call, x: Tensor) -> Any:
+    generator = torch.Generator()
+    return F.dropout(x, 0.5, True), F.dropout(x, 0.5, True), torch.rand_like(x), torch.rand(3, generator=generator), torch.randn(3)
+
+
+def norms(m: Call, x: Tensor) -> Any:
+    y = x.reshape(2, 4, 1, 1)
+    return m.norm(y), F.batch_norm(y, torch.zeros(4), torch.ones(4), training=True), F.batch_norm(y, None, None, training=True)
+
+
+def walked_inside(m: Call, x: Tensor) -> Any:
+    return x * len(capture(nn.Linear(4, 3), (torch.zeros(2, 4),)).ops)
+
+
+CALLS = (
+    out_of_itself_and_of_another, out_of_a_part, out_that_grows, inference_inside, gradients_on_and_off, data_replaced, resized_and_set,
+    views_of_views, in_place, conjugated_and_negated, default_dtypes, casts, known_values, one_value_twice, let_go, goes_on_after_errors,
+    by_chance, norms, walked_inside,
+)  # fmt: skip
+
+
+@pytest.mark.parametrize("way", [*WAYS, "inference"])
+@pytest.mark.parametrize("call", CALLS, ids=lambda call: call.__name__)
+def test_odd_ops(call: Callable[..., Any], way: str, monkeypatch: pytest.MonkeyPatch) -> None:
+    def walk() -> Trace:
+        return capture(Call(call).eval(), (torch.zeros(2, 4),), **WAYS.get(way, {}))
+
+    with torch.inference_mode(way == "inference"):
+        found = same(walk, monkeypatch)
+    if way == "plain":
+        assert isinstance(found, Trace), found
+
+
+def test_what_a_walk_inside_another_does_is_not_recorded() -> None:
+    names = [op.name for op in capture(Call(walked_inside), (torch.zeros(2, 4),)).ops]
+    assert "aten::addmm" not in names
+    assert names[-1] == "aten::mul"
+
+
+class Special(Tensor):
+    """A tensor of a class of its own, of which torch itself makes the fake."""
+
+
+class Changing(nn.Module):
+    """Changes a buffer and the gradient of a parameter, both of a class of their own."""
+
+    table: Tensor
+
+    def __init__(self) -> None:
+        super().__init__()
+        self.register_buffer("table", torch.ones(4, 3).as_subclass(Special))
+        self.weight = type("Weight", (nn.Parameter,), {})(torch.ones(4, 3))
+
+    def forward(self, x: Tensor) -> Tensor:
+        gradient = self.weight.grad
+        self.table.t_()
+        y: Tensor = x @ self.weight if gradient is None else x @ gradient
+        return y @ self.table if self.table.shape[0] == 3 else y
+
+
+@pytest.mark.parametrize("training", [False, True])
+def test_what_one_walk_writes_to_no_other_reads(training: bool) -> None:
+    model = Changing()
+    first, second, third = (capture(model, (torch.zeros(2, 4),), training=training) for _ in range(3))
+    assert first == second == third
+    assert first.outputs == ((2, 4),)  # (2, 4) x (4, 3) x (3, 4)
+
+
+LSTM_FROM_BEFORE = torch.lstm  # as `from torch import lstm` has it
+CALLERS: dict[str, Callable[..., Any]] = {
+    "torch.nn": lambda *args: torch._VF.lstm(*args),
+    "before": LSTM_FROM_BEFORE,
+    "op": torch.ops.aten.lstm,
+    "overload": torch.ops.aten.lstm.input,
+}
+
+
+@pytest.mark.parametrize("caller", CALLERS)
+def test_an_lstm_stays_whole_however_it_is_called(caller: str) -> None:
+    class Recurrent(nn.Module):
+        def __init__(self) -> None:
+            super().__init__()
+            self.cell = nn.LSTM(4, 5)
+
+        def forward(self, x: Tensor) -> Any:
+            state = x.new_zeros(1, 3, 5)
+            return CALLERS[caller](x, (state, state), self.cell._flat_weights, True, 1, 0.0, False, False, False)
+
+    assert [op.name for op in capture(Recurrent(), (torch.zeros(7, 3, 4),)).ops] == ["aten::new_zeros", "modelstat::lstm_layer"]
+
+
+def test_threads_walk_one_after_another() -> None:
+    def walk() -> Trace:
+        return capture(nn.Sequential(nn.LSTM(4, 5)), (torch.zeros(7, 3, 4),))
+
+    expected = walk()
+    found: list[Trace] = []
+    threads = [threading.Thread(target=lambda: found.extend(walk() for _ in range(5))) for _ in range(4)]
+    for thread in threads:
+        thread.start()
+    for thread in threads:
+        thread.join()
+    assert found == [expected] * 20
