@@ -37,9 +37,9 @@ def write(analyses: Sequence[Analysis], out: Output) -> None:
     from rich.console import Console
 
     from modelstat.report.parallel import lines, stage_table
-    from modelstat.report.table import WIDTH, lines_text
+    from modelstat.report.table import lines_text, page_width
 
-    console = Console(file=out.stream, highlight=False, width=None if out.stream.isatty() else WIDTH)
+    console = Console(file=out.stream, highlight=False, width=page_width(out.stream))
     for analysis in analyses:
         trace = analysis.trace
         for roof, found in zip(analysis.rooflines, analysis.parallels, strict=True):
