@@ -5,7 +5,7 @@ from __future__ import annotations
 import msgspec
 
 
-class Law(msgspec.Struct, frozen=True, forbid_unknown_fields=True, omit_defaults=True):
+class Law(msgspec.Struct, frozen=True, forbid_unknown_fields=True, omit_defaults=True, repr_omit_defaults=True):
     """seconds = launch + FLOPs / flops + bytes of weights / weights + other bytes / bytes.
 
     ``launch_us`` (us) is what the op costs beyond its work, ``flops`` FLOP/s, ``weights`` and ``bytes`` B/s; None where that work adds
