@@ -152,7 +152,7 @@ BELOW_IDEAL_COMPILED = "less than the ideal, which runs every op by itself and r
 
 def below_ideal(gpu: GpuEntry) -> str | None:
     """Why the predicted time is less than the ideal one, None where it is not."""
-    if gpu.ideal_ms is None or gpu.predicted_ms is None or gpu.predicted_ms >= gpu.ideal_ms:
+    if gpu.ideal_ms is None or gpu.predicted_ms is None or not below(gpu.predicted_ms, gpu.ideal_ms):
         return None
     return BELOW_IDEAL_COMPILED if gpu.mode == "compile" else BELOW_IDEAL
 
