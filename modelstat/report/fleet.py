@@ -2,15 +2,18 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from typing import TextIO
 
 import msgspec
 
 from modelstat.deploy.fleet import Out
-from modelstat.report.grid import Grid, printable
+from modelstat.report.grid import Column, Grid, Row, printable
 from modelstat.report.summary import Line
 from modelstat.report.tabular import write_csv, write_markdown
+
+PRICED = ("hour", "million")
+"""Columns of costs."""
 
 
 class Sheet(msgspec.Struct, frozen=True):
@@ -33,6 +36,17 @@ def ranking(currency: str | None) -> str:
     """How they are ranked; ``currency`` is None without prices, and may be empty with them."""
     by = "GPUs, then power" if currency is None else f"cost ({currency or 'in the currency of the prices'})"
     return f"Ranked by {by}."
+
+
+def grid(
+    every: Sequence[Column], rows: Iterable[Mapping[str, object]], caption: str, drop: Sequence[str], *, priced: bool, fits_known: bool
+) -> Grid:
+    """A row a GPU, the best first. Costs stand there with prices, and ``fits`` where it is not known of all."""
+    hidden = {*(() if priced else PRICED), *(("fits",) if fits_known else ())}
+    columns = tuple(column for column in every if column.name not in hidden)
+    ranked = ({"rank": rank, **row} for rank, row in enumerate(rows, start=1))
+    shown = tuple(Row(tuple(row[column.name] for column in columns)) for row in ranked)
+    return Grid(columns, shown, caption, drop=tuple(name for name in drop if name not in hidden))
 
 
 def render(found: object, sheet: Sheet, form: str, file: TextIO, width: int | None) -> None:

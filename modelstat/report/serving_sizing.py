@@ -8,7 +8,7 @@ from modelstat import units
 from modelstat.deploy.fleet import BATCHES, HEADROOM
 from modelstat.deploy.serving_sizing import ServingDemand, ServingSizing
 from modelstat.report import fleet
-from modelstat.report.grid import Column, Grid, Row, printable
+from modelstat.report.grid import Column, Grid, printable
 from modelstat.serving.serving import Serving
 
 COLUMNS = (
@@ -31,28 +31,24 @@ COLUMNS = (
     Column("memory", "needed_bytes", "memory", "bytes"),
     Column("fits", "fits", "fits", "flag"),
 )
-PRICED = ("hour", "million")
 DROP = ("requests", "prompt", "step", "memory", "fits", "joules", "power", "limit")
 LIMITS = {"memory": "memory", "ttft": "TTFT", "tpot": "TPOT", "throughput": "rate", None: None}
 
 
 def grid(sizing: ServingSizing, top: int | None = None) -> Grid:
     """A row a GPU, the best first."""
-    hidden = {*(() if sizing.currency is not None else PRICED)}
-    if all(one.fits is not None for one in sizing.ranked):
-        hidden.add("fits")
-    columns = tuple(column for column in COLUMNS if column.name not in hidden)
-    rows = []
-    for rank, one in enumerate(sizing.ranked[:top], start=1):
-        values = {
-            "rank": rank, "gpu": one.gpu.name, "gpus": one.gpus, "batch": one.batch, "limit": LIMITS[one.limit],
+    rows = (
+        {
+            "gpu": one.gpu.name, "gpus": one.gpus, "batch": one.batch, "limit": LIMITS[one.limit],
             "ttft": one.ttft_seconds * 1e3, "tpot": one.tpot_seconds * 1e3, "prompt": one.prompt_seconds * 1e3,
             "step": one.step_seconds * 1e3, "requests": one.requests_per_second, "tokens": one.tokens_per_second,
             "utilisation": one.utilisation, "power": one.power_watts, "joules": one.joules_per_token, "hour": one.cost_per_hour,
             "million": one.cost_per_million_tokens, "memory": one.needed_bytes, "fits": one.fits,
-        }  # fmt: skip
-        rows.append(Row(tuple(values[column.name] for column in columns)))
-    return Grid(columns, tuple(rows), caption(sizing), drop=tuple(name for name in DROP if name not in hidden))
+        }
+        for one in sizing.ranked[:top]
+    )  # fmt: skip
+    known = all(one.fits is not None for one in sizing.ranked)
+    return fleet.grid(COLUMNS, rows, caption(sizing), DROP, priced=sizing.currency is not None, fits_known=known)
 
 
 def caption(sizing: ServingSizing) -> str:

@@ -8,7 +8,7 @@ from modelstat import units
 from modelstat.deploy.fleet import HEADROOM
 from modelstat.deploy.sizing import Sizing
 from modelstat.report import fleet
-from modelstat.report.grid import Column, Grid, Row, printable
+from modelstat.report.grid import Column, Grid, printable
 
 COLUMNS = (
     Column("rank", "rank", "", "integer"),
@@ -25,25 +25,21 @@ COLUMNS = (
     Column("million", "cost_per_million", "a million", "ratio"),
     Column("fits", "fits", "fits", "flag"),
 )
-PRICED = ("hour", "million")
 DROP = ("pass", "joules", "fits", "power")
 
 
 def grid(sizing: Sizing, top: int | None = None) -> Grid:
     """A row a GPU, the best first."""
-    hidden = {*(() if sizing.currency is not None else PRICED)}
-    if all(one.fits is not None for one in sizing.ranked):
-        hidden.add("fits")
-    columns = tuple(column for column in COLUMNS if column.name not in hidden)
-    rows = []
-    for rank, one in enumerate(sizing.ranked[:top], start=1):
-        values = {
-            "rank": rank, "gpu": one.gpu.name, "gpus": one.gpus, "batch": one.batch, "latency": one.latency_seconds * 1e3,
+    rows = (
+        {
+            "gpu": one.gpu.name, "gpus": one.gpus, "batch": one.batch, "latency": one.latency_seconds * 1e3,
             "pass": one.seconds * 1e3, "throughput": one.throughput, "utilisation": one.utilisation, "power": one.power_watts,
             "joules": one.joules, "hour": one.cost_per_hour, "million": one.cost_per_million, "fits": one.fits,
-        }  # fmt: skip
-        rows.append(Row(tuple(values[column.name] for column in columns)))
-    return Grid(columns, tuple(rows), caption(sizing), drop=tuple(name for name in DROP if name not in hidden))
+        }
+        for one in sizing.ranked[:top]
+    )  # fmt: skip
+    known = all(one.fits is not None for one in sizing.ranked)
+    return fleet.grid(COLUMNS, rows, caption(sizing), DROP, priced=sizing.currency is not None, fits_known=known)
 
 
 def caption(sizing: Sizing) -> str:
