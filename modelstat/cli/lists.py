@@ -43,6 +43,14 @@ def precisions(values: Iterable[str]) -> list[str | None]:
     return list(given) or [None]
 
 
+def one_of_each(what: str, batch: str | None, precision: str | None) -> tuple[int | None, str | None]:
+    """The batch and the precision of ``what`` has one of each, None where none was given. Raises UsageError for several."""
+    sizes, names = batches([batch] if batch else ()), precisions([precision] if precision else ())
+    if len(sizes) > 1 or len(names) > 1:
+        raise UsageError(f"{what} is of one batch and one precision: give one of each")
+    return sizes[0], names[0]
+
+
 def check_input(text: str | None, sizes: Sequence[int | None]) -> None:
     """Raises InputError for an ``--input`` that cannot be read, and UsageError for one that takes none of the batch sizes."""
     from modelstat.sources.inputs import parse_inputs

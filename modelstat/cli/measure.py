@@ -5,7 +5,7 @@ from __future__ import annotations
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Literal
 
-from modelstat.cli.lists import batches, check_input, check_top, precisions
+from modelstat.cli.lists import check_input, check_top, one_of_each
 from modelstat.cli.options import DRAW, RUN, SHOW, WHAT, option
 from modelstat.report.plot.theme import Theme
 
@@ -68,11 +68,9 @@ def measure(
     from modelstat.predict.execution import Execution
     from modelstat.sources import parse
 
-    sizes, names = batches([batch] if batch else ()), precisions([precision] if precision else ())
-    if len(sizes) > 1 or len(names) > 1:
-        raise UsageError("one run is of one batch and one precision: give one of each")
+    size, precision = one_of_each("one run", batch, precision)
     check_top(top, format)
-    check_input(input, sizes)
+    check_input(input, [size])
     if not 0 < seconds <= 3600:
         raise UsageError(f"--seconds {seconds:g}: give a time above 0 and of at most an hour")
     drawings = Drawings(html, plot, None, plot_theme, roofline=roofline)
@@ -89,10 +87,10 @@ def measure(
     check_device(device)
     execution = Execution(channels_last=channels_last)
     with Output(output) as out, drawings:
-        trace = trace_spec(model, input, sizes[0], names[0], channels_last=channels_last, cache=not no_cache)
+        trace = trace_spec(model, input, size, precision, channels_last=channels_last, cache=not no_cache)
         analysis = Analysis.from_trace(trace, [board], execution=execution)
         analysis.require_peak()
-        built = source.build(input, sizes[0], weights=True)
+        built = source.build(input, size, weights=True)
         found = measured(built.model, built.args, built.kwargs, analysis, device, channels_last=channels_last, budget=seconds)
         render(found.overlay, format, out.stream, top=top, measurement=found)
         drawings.draw([analysis], out, overlay=found.overlay, measurement=found)

@@ -5,7 +5,7 @@ from __future__ import annotations
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Literal
 
-from modelstat.cli.lists import batches, check_input, check_top, precisions
+from modelstat.cli.lists import check_input, check_top, one_of_each
 from modelstat.cli.options import DRAW, RUN, SHOW, WHAT, option
 from modelstat.cli.run import Mode
 from modelstat.report.plot.theme import Theme
@@ -78,17 +78,15 @@ def overlay(
     gpus = resolve([gpu])
     if len(gpus) > 1:
         raise UsageError(f"--gpu {gpu}: a profile is of one GPU")
-    sizes, names = batches([batch] if batch else ()), precisions([precision] if precision else ())
-    if len(sizes) > 1 or len(names) > 1:
-        raise UsageError("a profile is of one batch and one precision: give one of each")
+    size, precision = one_of_each("a profile", batch, precision)
     check_top(top, format)
-    check_input(input, sizes)
+    check_input(input, [size])
     execution = parse_execution(mode, channels_last=channels_last)
     drawings = Drawings(html, plot, None, plot_theme, roofline=roofline)
     drawings.check(gpus=1, batches=1, precisions=1, form=format, crosscheck=False, output=output)
     profile = joined([read_profile(file) for file in files])
     with Output(output) as out, drawings:
-        trace = trace_spec(model, input, sizes[0], names[0], channels_last=execution.walks_channels_last, cache=not no_cache)
+        trace = trace_spec(model, input, size, precision, channels_last=execution.walks_channels_last, cache=not no_cache)
         if report is not None and [each.shape for each in trace.inputs] != [each.shape for each in report.inputs]:
             raise InputError(f"{model}: the report's inputs cannot be made again: give the model itself, with --input and --batch")
         analysis = Analysis.from_trace(trace, gpus, execution=execution)
