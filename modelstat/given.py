@@ -31,3 +31,10 @@ def given_gpus(gpu: str | Gpu | Sequence[str | Gpu] | None) -> tuple[Gpu, ...]:
     for one in named:
         found.extend(resolve([one]) if isinstance(one, str) else [one])
     return tuple(found)
+
+
+def fleet_gpus(gpu: str | Gpu | Sequence[str | Gpu]) -> tuple[Gpu, ...]:
+    """:func:`given_gpus`, or the whole database for ``all``."""
+    from modelstat.hardware.database import all_gpus
+
+    return tuple(all_gpus()) if gpu in ("all", ["all"]) else given_gpus(gpu)

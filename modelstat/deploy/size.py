@@ -63,11 +63,10 @@ def size(
     from modelstat.deploy.prices import read_prices
     from modelstat.deploy.quantized import planned
     from modelstat.deploy.series import BatchSeries
-    from modelstat.given import given_gpus
-    from modelstat.hardware.database import all_gpus
+    from modelstat.given import fleet_gpus
     from modelstat.predict.execution import parse_execution
 
-    gpus = all_gpus() if gpu in ("all", ["all"]) else given_gpus(gpu)
+    gpus = fleet_gpus(gpu)
     execution = parse_execution(mode, str(host), channels_last=channels_last, cuda_graph=cuda_graph)
     precision_plan = make_plan(weights, activations, group, plan)
     priced = None if prices is None else read_prices(Path(prices))

@@ -71,15 +71,14 @@ def size_serving(
     from modelstat.deploy.prices import read_prices
     from modelstat.deploy.quantized import planned
     from modelstat.deploy.serving_sizing import ServingDemand, size
-    from modelstat.given import given_gpus
-    from modelstat.hardware.database import all_gpus
+    from modelstat.given import fleet_gpus
     from modelstat.predict.execution import parse_execution
     from modelstat.serving.cache import checked_format, stored
     from modelstat.serving.phase import GENERATE, PROMPT, checked
     from modelstat.serving.serving import serving
     from modelstat.serving.steps import Steps
 
-    gpus = all_gpus() if gpu in ("all", ["all"]) else given_gpus(gpu)
+    gpus = fleet_gpus(gpu)
     running = parse_execution(mode, str(host), cuda_graph=cuda_graph)
     form = None if kv_cache is None else checked_format(kv_cache)
     precision_plan = make_plan(weights, activations, group, plan)
