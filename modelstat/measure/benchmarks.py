@@ -13,7 +13,7 @@ from torch import nn
 from modelstat.hardware.calibration import Calibration
 from modelstat.measure.law import Point, fitted
 from modelstat.measure.layers import CONVOLUTIONS, Layer, layers
-from modelstat.measure.stopwatch import timed, timing
+from modelstat.measure.stopwatch import finisher, timed, timing
 from modelstat.trace.state import preserved_globals
 
 FEWEST = 7
@@ -118,16 +118,17 @@ class Benchmarks:
         the op before has just written it. The last outputs live a while, as they do there; memory that is let go at once goes back to
         the system, and comes again page by page. Those of a kind stay together, since a network calls few kinds again and again.
         """
+        finish = finisher(self.device)
         kept: deque[object] = deque(maxlen=3)
         times: list[list[float]] = [[] for _ in chosen]
         end = time.perf_counter() + self.budget * len(chosen)
         while len(times[0]) < WARM_UP + FEWEST or time.perf_counter() < end:
             for layer, found in zip(chosen, times, strict=True):
                 layer.image.mul_(1.0)
-                self._finish()
+                finish()
                 start = time.perf_counter()
                 output = layer.modules[0](layer.image)
-                self._finish()
+                finish()
                 found.append(time.perf_counter() - start)
                 kept.append(output)
                 # What networks have between their layers takes the caches for code, too.
@@ -147,10 +148,6 @@ class Benchmarks:
 
             times.append(self._once(call) / len(layer.modules))
         return times
-
-    def _finish(self) -> None:
-        if self.device == "mps":
-            torch.mps.synchronize()
 
     def _moved(self, numbers: int) -> float:
         """B/s of an element-wise op with a new output, as networks have it."""
