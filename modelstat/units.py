@@ -75,11 +75,17 @@ def mebibytes(value: float) -> str:
 
 
 def _rate(value: float, unit: str) -> str:
+    number, prefix = _prefixed(value)
+    return f"{_significant(number)} {prefix}{unit}"
+
+
+def _prefixed(value: float) -> tuple[float, str]:
+    """The value in units of a prefix, for three significant digits."""
     index = 0
     while abs(value) >= 999.5 and index < len(_PREFIXES) - 1:
         value /= 1000
         index += 1
-    return f"{_significant(value)} {_PREFIXES[index]}{unit}"
+    return value, _PREFIXES[index]
 
 
 def flops_rate(value: float) -> str:
@@ -97,11 +103,8 @@ def tick(value: float) -> str:
     >>> tick(1e13), tick(1e9), tick(0.1)
     ('10 T', '1 G', '0.1')
     """
-    index = 0
-    while value >= 999.5 and index < len(_PREFIXES) - 1:
-        value /= 1000
-        index += 1
-    return f"{value:g} {_PREFIXES[index]}".strip()
+    number, prefix = _prefixed(value)
+    return f"{number:g} {prefix}".strip()
 
 
 def bandwidth(value: float) -> str:
