@@ -14,7 +14,7 @@ from torch import Tensor, nn
 from modelstat import collector
 from modelstat.errors import ModelstatError, TraceError
 from modelstat.records import TRACE_SCHEMA, Input, Trace
-from modelstat.trace.composites import kept_whole
+from modelstat.trace.composites import Composites
 from modelstat.trace.conversion import replaceable_tensors
 from modelstat.trace.copies import own_copy
 from modelstat.trace.failures import described, needs_values
@@ -27,6 +27,7 @@ from modelstat.trace.nested import map_tensors, tensors_in
 from modelstat.trace.parameters import parameter_records, registered
 from modelstat.trace.precision import Precision, autocast, is_mixed, own_precision, precision
 from modelstat.trace.recorder import Recorder
+from modelstat.trace.routes import routed
 from modelstat.trace.state import alone, preserved, quiet, swap_tensors
 from modelstat.trace.uneven import jagged_attention_kept_whole
 from modelstat.trace.values import dtype_name, shape_of
@@ -203,7 +204,8 @@ class _Run:
         for _, tensor in given:
             recorder.values.spec(tensor, "input")
         torch.backends.mha.set_fastpath_enabled(False)
-        with torch.compiler.set_stance("force_eager"), kept_whole(recorder), jagged_attention_kept_whole(recorder):
+        whole = Composites(recorder).table()
+        with torch.compiler.set_stance("force_eager"), routed(whole, recorder.device), jagged_attention_kept_whole(recorder):
             outputs = self.call(model, recorder, args, kwargs, device)
         returned = list(tensors_in(outputs))
         for _, tensor in returned:

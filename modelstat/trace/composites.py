@@ -1,15 +1,14 @@
 """Ops that are kept whole: attention, one RNN op per layer and direction, RMSNorm, and in a fake run the matmul of a group of experts.
 
 Below autograd, attention falls apart into products and a softmax, an RNN into a step at a time or into one backend's call, and on the
-CPU RMSNorm into its arithmetic: the same work, but not the bytes that a fused kernel moves. So the dispatcher itself is told, for the time
-of one trace, to hand these ops to the functions below; autocast lies above and has cast their inputs already. The functions record one op
-and give the values back: empty ones in a fake run, real ones in a real run. Where autograd is on they have a backward of their own.
+CPU RMSNorm into its arithmetic: the same work, but not the bytes that a fused kernel moves. So the dispatcher hands these ops to the
+functions below, see :mod:`modelstat.trace.routes`. The functions record one op and give the values back: empty ones in a fake run, real
+ones in a real run. Where autograd is on they have a backward of their own.
 """
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
-from contextlib import contextmanager
+from collections.abc import Sequence
 from typing import TYPE_CHECKING, Any
 
 import torch
@@ -20,24 +19,6 @@ from modelstat.trace.recurrent import GATES, Layers
 
 if TYPE_CHECKING:
     from modelstat.trace.recorder import Recorder
-
-KEYS = {"cpu": "AutogradCPU", "cuda": "AutogradCUDA"}
-"""Where composite ops fall apart, by device. (Inference mode leaves it out: the recorder itself sees to it there.)"""
-
-
-@contextmanager
-def kept_whole(recorder: Recorder) -> Iterator[None]:
-    """Routes attention and RNN calls, from Python or C++, to one recorded op each."""
-    table = Composites(recorder).table()
-    recorder.whole = {f"aten::{name}": function for name, function in table.items()}
-    library = torch.library.Library("aten", "IMPL")
-    dispatcher: Any = library.m  # what library.impl calls after checks that take longer
-    try:
-        for name, function in table.items():
-            dispatcher.impl(name, KEYS[recorder.device], function)
-        yield
-    finally:
-        library._destroy()
 
 
 class Composites:

@@ -66,8 +66,6 @@ class Recorder(TorchDispatchMode):
         self._suspended = 0
         self._read: set[int] = set()
         self._casts: dict[int, tuple[weakref.ref[Tensor], list[Tensor]]] = {}
-        self.whole: dict[str, Callable[..., Any]] = {}
-        """Ops that are not to fall apart in inference mode either, and what runs in their place."""
 
     @contextmanager
     def suspended(self) -> Iterator[None]:
@@ -105,8 +103,7 @@ class Recorder(TorchDispatchMode):
         if facts.composite and not any(tensor.is_nested for tensor in _tensors(args)):
             # Inference mode skips autograd's keys, and with them the place where composite ops fall apart.
             with self:
-                whole = self.whole.get(func.name())
-                return whole(*args, **kwargs) if whole is not None else _decomposed(func, args, kwargs)
+                return _decomposed(func, args, kwargs)
         outputs = func(*args, **kwargs) if self.known is None else self.known.run(func, args, kwargs)
         given = dict(zip(facts.arguments, args, strict=False))
         given.update(kwargs)

@@ -1,0 +1,85 @@
+"""Routes past the dispatcher's own for ops that a walk keeps whole.
+
+A function for each such op lies at a dispatch key that no tensor carries and that torch switches on in its own tests alone, so it is
+never called but where a walk includes the key, in its own thread and for its own time: another thread, a scripted function or the
+user's own calls before and after take torch's route. The key comes before autograd, autocast, functorch and inference mode.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator, Mapping
+from contextlib import contextmanager
+from functools import cache
+from typing import Any
+
+import torch
+
+KEY = "TESTING_ONLY_GenericMode"
+AUTOCAST = {"cpu": "AutocastCPU", "cuda": "AutocastCUDA"}
+
+_routes: Mapping[str, Callable[..., Any]] = {}
+_device = ""
+
+
+@contextmanager
+def routed(routes: Mapping[str, Callable[..., Any]], device: str) -> Iterator[None]:
+    """Sends calls of the ops named (``lstm.input``), from Python or C++, to the functions, in this thread.
+
+    Autocast for tensors on the device has cast what the functions get. Inside functorch's transforms, which follow derivatives and
+    batches through the parts of an op, an op falls apart as ever.
+    """
+    global _routes, _device
+    for name in routes:
+        _lay(name)
+    before, key = (_routes, _device), _key()
+    included = torch._C._dispatch_tls_is_dispatch_key_included(key)
+    _routes, _device = routes, device
+    torch._C._dispatch_tls_set_dispatch_key_included(key, True)
+    try:
+        yield
+    finally:
+        torch._C._dispatch_tls_set_dispatch_key_included(key, included)
+        _routes, _device = before
+
+
+@cache
+def _key() -> Any:
+    """The key, at which every other op falls through to what comes next."""
+    library = torch.library.Library("_", "IMPL")
+    library.fallback(torch.library.fallthrough_kernel, KEY)
+    _libraries.append(library)
+    key = torch._C._dispatch_key_parse(KEY)
+    # Ops of higher order (flex attention, cond) have a dispatcher of their own, in Python.
+    torch._ops._HIGHER_ORDER_OP_DEFAULT_FALLTHROUGH_DISPATCH_KEYS.append(key)
+    for op in torch._ops._higher_order_ops.values():
+        op.fallthrough(key)
+    return key
+
+
+_libraries: list[torch.library.Library] = []
+"""What is laid lasts as long as these."""
+
+
+@cache
+def _lay(name: str) -> None:
+    packet, _, overload = name.partition(".")
+    op: Any = getattr(getattr(torch.ops.aten, packet), overload or "default")
+    casts = {
+        device: torch._C.DispatchKeySet(torch._C._dispatch_key_parse(key))
+        for device, key in AUTOCAST.items()
+        if torch._C._dispatch_has_kernel_for_dispatch_key(op.name(), key)
+    }
+    here = torch._C.DispatchKeySet(_key())
+
+    def call(*args: Any, **kwargs: Any) -> Any:
+        function = _routes.get(name)
+        if function is None or torch._C._functorch.peek_interpreter_stack() is not None:
+            with torch._C._ExcludeDispatchKeyGuard(here):
+                return op(*args, **kwargs)
+        if _device in casts and torch.is_autocast_enabled(_device):  # not any more, when it has cast and calls again
+            return op.redispatch(casts[_device], *args, **kwargs)
+        return function(*args, **kwargs)
+
+    library = torch.library.Library("aten", "IMPL")
+    library.m.impl(name, KEY, call)  # type: ignore[union-attr]  # without the checks of library.impl, which take milliseconds
+    _libraries.append(library)
