@@ -2,27 +2,30 @@
 
 from __future__ import annotations
 
-import ctypes
 import logging
-import random
-import sys
 import threading
 import types
 from collections import OrderedDict, defaultdict, deque
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
+from functools import cache
 from typing import Any
 
 import torch
 from torch import nn
+from torch._C import _len_torch_dispatch_stack
+from torch._ops import _len_torch_dispatch_stack_pre_dispatch
 from torch.utils._python_dispatch import _disable_current_modes
 
-from modelstat.trace.nested import ATOMS, DEPTH, attributes_of, copied
+from modelstat.trace.nested import DEPTH, attributes_of, copied
+from modelstat.trace.randomness import numpy_kept, python_kept
 
-PLAIN_CONTAINERS = (list, tuple, dict, OrderedDict)
-CONTAINERS = (list, dict, set, OrderedDict, defaultdict, deque)
-NUMBERS = (bool, int, float, str, type(None), tuple, torch.dtype, torch.device, types.FunctionType, types.MethodType)
-"""What most attributes are: nothing inside is looked for. (A tuple cannot be changed.)"""
+PLAIN_CONTAINERS = frozenset({list, tuple, dict, OrderedDict})
+CONTAINERS = frozenset({list, dict, set, OrderedDict, defaultdict, deque})
+SIMPLE = frozenset({bool, int, float, str, type(None), torch.dtype, torch.device, types.FunctionType, types.MethodType})
+"""What most attributes are: nothing inside is looked for."""
+NUMBERS = SIMPLE | {tuple}
+"""The same of what can be changed: a tuple cannot."""
 
 
 @contextmanager
@@ -71,12 +74,36 @@ _walking = threading.RLock()
 
 @contextmanager
 def alone() -> Iterator[None]:
-    """One walk at a time, since hooks, the dispatcher's routes and torch's switches are the whole process's.
+    """One walk at a time, since hooks and torch's switches are the whole process's.
 
     A walk that is started inside another one is hidden from it.
     """
-    with _walking, _disable_current_modes():
+    with _walking:
+        if _len_torch_dispatch_stack() or _len_torch_dispatch_stack_pre_dispatch():
+            with _disable_current_modes():
+                yield
+        else:
+            yield
+
+
+@contextmanager
+def uncompiled() -> Iterator[None]:
+    """Runs what torch.compile wraps as it was written: ``torch.compiler.set_stance("force_eager")``, in less time than an op takes."""
+    from torch._dynamo import eval_frame
+
+    before = eval_frame._stance
+    eval_frame._stance = _eager()
+    try:
         yield
+    finally:
+        eval_frame._stance = before
+
+
+@cache
+def _eager() -> Any:
+    from torch._dynamo.eval_frame import DynamoStance
+
+    return DynamoStance("force_eager")
 
 
 @contextmanager
@@ -94,10 +121,9 @@ def quiet() -> Iterator[None]:
 @contextmanager
 def preserved_globals() -> Iterator[None]:
     """Puts back torch's switches (:data:`SWITCHES`) and default device, its RNG, Python's, numpy's and those of GPUs in use."""
-    rng, python_rng = torch.get_rng_state(), random.getstate()
+    rng, python, numpy = torch.get_rng_state(), python_kept(), numpy_kept()
     gpus = torch.cuda.get_rng_state_all() if torch.cuda.is_initialized() else None
-    restore_numpy = _numpy_rng()
-    deterministic, warn_only = torch.are_deterministic_algorithms_enabled(), torch.is_deterministic_algorithms_warn_only_enabled()
+    deterministic = _deterministic()
     switches = [(read(), read, write) for read, write in SWITCHES]
     device = _default_device()
     try:
@@ -106,42 +132,16 @@ def preserved_globals() -> Iterator[None]:
         torch.set_rng_state(rng)
         if gpus is not None:
             torch.cuda.set_rng_state_all(gpus)
-        random.setstate(python_rng)
-        restore_numpy()
-        torch.use_deterministic_algorithms(deterministic, warn_only=warn_only)
+        python()
+        numpy()
+        if _deterministic() != deterministic:
+            torch.use_deterministic_algorithms(deterministic[0], warn_only=deterministic[1])
         for value, read, write in switches:
             if read() != value:
                 write(value)
         if _default_device() != device:
             torch.set_default_device(device)
 
-
-def _numpy_rng() -> Callable[[], None]:
-    """Remembers numpy's random state, and returns what puts it back.
-
-    Setting it takes as long as walking a small model, so its memory is looked at first; but for a number that is kept for the next call
-    of a normal distribution, all of the state is there.
-    """
-    numpy = sys.modules.get("numpy.random")  # numpy itself loads it when it is first asked for
-    if numpy is None:
-        return lambda: None
-    before, generator = numpy.get_state(), numpy.get_bit_generator()
-
-    def memory() -> bytes | None:
-        plain = type(generator) is numpy.MT19937 and not before[3]
-        return ctypes.string_at(generator.ctypes.state_address, MT19937_BYTES) if plain else None
-
-    known = memory()
-
-    def restore() -> None:
-        if known is None or numpy.get_bit_generator() is not generator or memory() != known:
-            numpy.set_state(before)
-
-    return restore
-
-
-MT19937_BYTES = 4 * 624 + 4
-"""The words of the generator's state, and its position in them."""
 
 SWITCHES: tuple[tuple[Callable[[], Any], Callable[[Any], Any]], ...] = (
     (torch.get_default_dtype, torch.set_default_dtype),
@@ -162,6 +162,10 @@ SWITCHES: tuple[tuple[Callable[[], Any], Callable[[Any], Any]], ...] = (
 """How to read and how to set each of torch's global switches that a forward may turn."""
 
 
+def _deterministic() -> tuple[bool, bool]:
+    return torch.are_deterministic_algorithms_enabled(), torch.is_deterministic_algorithms_warn_only_enabled()
+
+
 def _default_device() -> torch.device | None:
     """What ``torch.set_default_device`` was given last, None where it was never called."""
     context = getattr(torch._GLOBAL_DEVICE_CONTEXT, "device_context", None)
@@ -180,8 +184,10 @@ def swap_tensors(model: nn.Module, replace: Callable[[torch.Tensor], torch.Tenso
                 if tensor is not None:
                     table[name] = replace(tensor)  # type: ignore[assignment]
         for name, value in module.__dict__.items():
-            if not isinstance(value, ATOMS) and name not in ("_parameters", "_buffers", "_modules"):
-                module.__dict__[name] = _swapped(value, replace, swapped, DEPTH)
+            kind = type(value)
+            if kind in SIMPLE or (kind in PLAIN_CONTAINERS and not value) or name in ("_parameters", "_buffers", "_modules"):
+                continue
+            module.__dict__[name] = _swapped(value, replace, swapped, DEPTH)
 
 
 def _swapped(value: Any, replace: Callable[[torch.Tensor], torch.Tensor], known: dict[int, tuple[Any, Any]], depth: int) -> Any:
@@ -215,7 +221,10 @@ def _swapped(value: Any, replace: Callable[[torch.Tensor], torch.Tensor], known:
 def _contents(module: nn.Module, seen: set[int]) -> list[tuple[Any, Any]]:
     found: list[tuple[Any, Any]] = []
     for value in module.__dict__.values():
-        if type(value) not in NUMBERS:
+        kind = type(value)
+        if kind in CONTAINERS and not value:
+            found.append((value, None))
+        elif kind not in NUMBERS:
             _remember(value, found, seen, DEPTH)
     return found
 
