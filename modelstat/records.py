@@ -64,10 +64,13 @@ class TensorSpec(msgspec.Struct, frozen=True, array_like=True):
         >>> TensorSpec((2, 3), "float32", (0, 1), 0).bytes
         12
         """
-        if 0 in self.shape:
-            return 0
-        sizes = (size for size, stride in zip(self.shape, self.strides, strict=False) if stride != 0)
-        return round(prod(sizes) * self.item_bytes)
+        elements = 1
+        for size, stride in zip(self.shape, self.strides, strict=False):
+            if not size:
+                return 0
+            if stride:
+                elements *= size
+        return round(elements * ITEM_BYTES[self.dtype])
 
     @property
     def channels_last(self) -> bool:

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable
+from collections.abc import Collection, Iterable
 from typing import Any
 
 from modelstat.records import Op, TensorSpec
@@ -38,10 +38,10 @@ def window(spec: TensorSpec) -> tuple[object, ...]:
 
 def total_bytes(specs: Iterable[TensorSpec]) -> int:
     """Bytes of several tensors together, each window on a value once."""
-    tensors = list(specs)
+    tensors: Collection[TensorSpec] = specs if isinstance(specs, tuple) else list(specs)
     if len(tensors) > 1 and len({spec.value for spec in tensors}) < len(tensors):
-        tensors = list({window(spec): spec for spec in tensors}.values())
-    return sum(spec.bytes for spec in tensors)
+        tensors = {window(spec): spec for spec in tensors}.values()
+    return sum([spec.bytes for spec in tensors])
 
 
 def produced(op: Op) -> int:

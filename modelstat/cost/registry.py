@@ -102,6 +102,8 @@ def bytes_read(op: Op) -> int:
 
     Copies and fills do not read what they overwrite; formulas of such ops say so themselves.
     """
+    if not op.mutates:
+        return total_bytes(op.inputs)
     written = {spec.value for spec in op.outputs}
     in_place = op.name.endswith("_")
     return total_bytes(
@@ -114,6 +116,8 @@ def bytes_written(op: Op) -> int:
 
     An in-place result is always used: its storage lives on under another name.
     """
+    if not op.mutates and not op.unused_outputs:
+        return total_bytes(op.outputs)
     mutated = [spec for name, spec in zip(op.names, op.inputs, strict=True) if name in op.mutates]
     values = {spec.value for spec in mutated}
     written = [spec for index, spec in enumerate(op.outputs) if index not in op.unused_outputs or spec.value in values]
