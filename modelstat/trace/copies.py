@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import copy
+from collections import OrderedDict
 from typing import Any
 
 import torch
@@ -11,13 +12,15 @@ from torch.nn.parameter import UninitializedBuffer
 
 from modelstat.trace.nested import tensors_in
 
+TABLES = (dict, OrderedDict)
+
 
 def own_copy(model: nn.Module) -> nn.Module:
     """A deep copy of a model. What cannot be copied (a lock, a file) is shared with it."""
     try:
-        return copy.deepcopy(model, _uncopyable(model))
+        return copy.deepcopy(model, _first_copies(model))
     except Exception:
-        return _by_parts(model, _uncopyable(model))
+        return _by_parts(model, _first_copies(model))
 
 
 def _by_parts(module: nn.Module, copies: dict[int, Any]) -> nn.Module:
@@ -36,11 +39,15 @@ def _by_parts(module: nn.Module, copies: dict[int, Any]) -> nn.Module:
     return clone
 
 
-def _uncopyable(model: nn.Module) -> dict[int, Any]:
-    """Copies of what deepcopy refuses: buffers without a shape, and tensors that carry a graph, such as a weight made from parameters."""
+def _first_copies(model: nn.Module) -> dict[int, Any]:
+    """Copies of what deepcopy refuses: buffers without a shape, and tensors that carry a graph, such as a weight made from parameters.
+
+    And of the empty tables of hooks that every module has, over which it takes longer than over all the rest.
+    """
     copies: dict[int, Any] = {}
     new_buffer: Any = UninitializedBuffer
     for module in model.modules():
+        copies.update((id(value), type(value)()) for value in module.__dict__.values() if type(value) in TABLES and not value)
         for _, tensor in tensors_in({name: value for name, value in module.__dict__.items() if name != "_modules"}):
             if isinstance(tensor, UninitializedBuffer):
                 copies[id(tensor)] = new_buffer(tensor.requires_grad, tensor.device, tensor.dtype)
