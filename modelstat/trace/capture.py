@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
-from contextlib import ExitStack, suppress
+from contextlib import nullcontext, suppress
 from functools import cache
 from importlib.metadata import PackageNotFoundError, version
 from typing import Any
@@ -14,7 +14,7 @@ from torch import Tensor, nn
 from modelstat import collector
 from modelstat.errors import ModelstatError, TraceError
 from modelstat.records import TRACE_SCHEMA, Input, Trace
-from modelstat.trace.composites import Composites
+from modelstat.trace.composites import WHOLE, Composites
 from modelstat.trace.conversion import replaceable_tensors
 from modelstat.trace.copies import own_copy
 from modelstat.trace.failures import described, needs_values
@@ -28,7 +28,7 @@ from modelstat.trace.parameters import parameter_records, registered
 from modelstat.trace.precision import Precision, autocast, is_mixed, own_precision, precision
 from modelstat.trace.recorder import Recorder
 from modelstat.trace.routes import routed
-from modelstat.trace.state import alone, preserved, quiet, swap_tensors
+from modelstat.trace.state import alone, preserved, quiet, swap_tensors, uncompiled
 from modelstat.trace.uneven import jagged_attention_kept_whole
 from modelstat.trace.values import dtype_name, shape_of
 
@@ -77,7 +77,7 @@ def capture(
 
         kind = TrainingRun
     chosen = precision(name)
-    if precision_name is None and (is_mixed(weights) or any(getattr(module, "casts_its_input", False) for module in model.modules())):
+    if precision_name is None and (is_mixed(weights) or any(getattr(type(module), "casts_its_input", False) for module in model.modules())):
         chosen = chosen._replace(dtype=None)
     run = kind(model, args, kwargs, model_name or type(model).__name__, chosen, batch, tuple(notes), progress)
     run.channels_last = channels_last
@@ -141,18 +141,13 @@ class _Run:
             fakes.known.assumes = True
             notes = (*notes, "the choice of experts was assumed to be spread evenly: its values are not known")
         self.tree = ModuleTree(self.model)
-        with ExitStack() as stack:
-            stack.enter_context(preserved(self.model))
-            stack.enter_context(quiet())
-            # When the collector runs is chance, and what it frees would die at another op in every trace.
-            stack.enter_context(collector.paused())
-            stack.enter_context(replaceable_tensors())
-            stack.enter_context(readable_tensors())
+        # When the collector runs is chance, and what it frees would die at another op in every trace.
+        with preserved(self.model), quiet(), collector.paused(), replaceable_tensors(), readable_tensors():
             swap_tensors(self.model, fakes.cast)
             args, kwargs = map_tensors((self.args, self.kwargs), fakes.given)
             recorder = self.recorder(real=False, device=device, adopt=fakes.keep, known=fakes.known, memo=fakes.memo)
-            stack.enter_context(fakes.mode)
-            trace = self._walk(self.model, recorder, args, kwargs, device, fakes.storage_of, fakes.trains, notes)
+            with fakes.mode:
+                trace = self._walk(self.model, recorder, args, kwargs, device, fakes.storage_of, fakes.trains, notes)
         fakes.done()
         return trace
 
@@ -166,8 +161,7 @@ class _Run:
         weights = "random weights" if any(tensor.is_meta for tensor in registered(self.model)) else "its own weights"
         note = f"{self.name} ran for real on the CPU with {weights}: {why}"
         notes: tuple[str, ...] = (note,)
-        with ExitStack() as stack:
-            stack.enter_context(preserved(self.model))
+        with preserved(self.model):
             torch.default_generator.manual_seed(0)  # torch.manual_seed would seed each GPU that is used later
             if weights == "random weights" and rebuild is not None:
                 made, remarks = rebuild()
@@ -204,8 +198,8 @@ class _Run:
         for _, tensor in given:
             recorder.values.spec(tensor, "input")
         torch.backends.mha.set_fastpath_enabled(False)
-        whole = Composites(recorder).table()
-        with torch.compiler.set_stance("force_eager"), routed(whole, recorder.device), jagged_attention_kept_whole(recorder):
+        jagged = jagged_attention_kept_whole(recorder) if recorder.real else nullcontext()  # no fake tensor is nested
+        with uncompiled(), routed(WHOLE, Composites(recorder).of, recorder.device), jagged:
             outputs = self.call(model, recorder, args, kwargs, device)
         returned = list(tensors_in(outputs))
         for _, tensor in returned:

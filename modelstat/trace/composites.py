@@ -8,7 +8,7 @@ ones in a real run. Where autograd is on they have a backward of their own.
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from typing import TYPE_CHECKING, Any
 
 import torch
@@ -21,21 +21,28 @@ if TYPE_CHECKING:
     from modelstat.trace.recorder import Recorder
 
 
+WHOLE = (
+    "scaled_dot_product_attention", "rms_norm", *(f"{kind}.{overload}" for kind in GATES for overload in ("input", "data")),
+    *(["_grouped_mm"] if hasattr(torch.ops.aten, "_grouped_mm") else []),
+)  # fmt: skip
+"""The ops of aten that are kept whole."""
+
+
 class Composites:
     """The replacements, bound to one recorder."""
 
     def __init__(self, recorder: Recorder) -> None:
         self.recorder = recorder
 
-    def table(self) -> dict[str, Any]:
-        """Op overload -> replacement."""
-        table: dict[str, Any] = {"scaled_dot_product_attention": self.attention, "rms_norm": self.rms_norm}
-        for kind in GATES:
-            table[f"{kind}.input"] = self._rnn_dense(kind)
-            table[f"{kind}.data"] = self._rnn_packed(kind)
-        if not self.recorder.real and hasattr(torch.ops.aten, "_grouped_mm"):
-            table["_grouped_mm"] = self.grouped_matmul
-        return table
+    def of(self, name: str) -> Callable[..., Any] | None:
+        """What runs in an op's place, None where it is left to torch."""
+        kind, _, overload = name.partition(".")
+        if kind in GATES:
+            cell: Callable[..., Any] = self._rnn_dense(kind) if overload == "input" else self._rnn_packed(kind)
+            return cell
+        if name == "_grouped_mm":
+            return None if self.recorder.real else self.grouped_matmul
+        return self.attention if name == "scaled_dot_product_attention" else self.rms_norm
 
     def attention(
         self,

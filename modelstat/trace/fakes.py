@@ -53,7 +53,9 @@ class Fakes:
 
         It is to make fakes of its own: those of this walk were perhaps written to.
         """
-        self.mode.fake_tensor_converter = FakeTensorConverter()
+        converter = self.mode.fake_tensor_converter
+        if converter.constant_storage_mapping or converter.meta_converter.tensor_memo or converter.meta_converter.storage_memo:
+            self.mode.fake_tensor_converter = FakeTensorConverter()
         self.mode.reset_nt_tensor_id_counter()
         _spare.append(self.memo)
 

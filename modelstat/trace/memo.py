@@ -10,7 +10,11 @@ from typing import Any, NamedTuple
 
 import torch
 from torch import Tensor
+from torch._C._dynamo.guards import _reinterpret_tensor  # type: ignore[attr-defined]
+from torch._ops import OpOverload
 from torch._subclasses.fake_tensor import FakeTensor, FakeTensorMode
+
+from modelstat.trace.facts import Facts, facts_of
 
 LIMIT = 50_000
 """Entries. A walk of a large model learns a few hundred."""
@@ -18,10 +22,9 @@ LIMIT = 50_000
 META, STRIDED = torch.device("meta"), torch.strided
 _make_subclass: Any = Tensor._make_subclass
 SCALARS = (int, float, bool)
+INTEGERS = frozenset({int})
 PLAIN = (torch.dtype, torch.layout, torch.memory_format, torch.device, str)
-IMPURE = frozenset({torch.Tag.inplace_view, torch.Tag.data_dependent_output, torch.Tag.dynamic_output_shape})
-"""Tags of ops that change what their arguments are, or whose outputs depend on values."""
-IMPURE_NAMES = ("aten::set_", "aten::resize", "aten::_resize", "aten::lift", "aten::_local_scalar")
+_layout: Any = Tensor.layout.__get__  # type: ignore[attr-defined]  # (a fake tensor's own is written in Python)
 
 
 class Fresh(NamedTuple):
@@ -34,12 +37,11 @@ class Fresh(NamedTuple):
 
 
 class Window(NamedTuple):
-    """A tensor on the storage of the op's first argument."""
+    """A tensor on the storage of the op's first argument, of the same dtype."""
 
     shape: tuple[int, ...]
     strides: tuple[int, ...]
     offset: int
-    dtype: torch.dtype
     device: torch.device
 
 
@@ -59,9 +61,14 @@ class Remembered:
         self.recipe = recipe
         self.told: Any = None
 
+    @property
+    def first(self) -> bool:
+        """Whether all outputs lie in the memory of the first argument."""
+        parts = [part for part in self.recipe[1] if part is not None] if type(self.recipe) is tuple else [self.recipe]
+        return bool(parts) and all(part is FIRST or type(part) is Window for part in parts)
 
-_outputs: dict[tuple[Any, ...], Remembered] = {}
-_pure: dict[Any, bool] = {}
+
+_outputs: dict[tuple[Any, ...] | None, Remembered] = {}
 
 
 class Memo:
@@ -77,7 +84,7 @@ class Memo:
 
     def call(self, func: Any, args: tuple[Any, ...], kwargs: dict[str, Any]) -> Any:
         """``func(*args, **kwargs)``, without calling it where the same was called before."""
-        key = _key(func, args, kwargs, [])
+        key = _key(facts_of(func), args, kwargs, []) if type(func) is OpOverload else None
         known = _outputs.get(key) if key is not None else None
         if known is not None and known.recipe is not None:
             return self.outputs(known.recipe, args)
@@ -88,30 +95,31 @@ class Memo:
             _outputs[key] = Remembered(_recipe(outputs, args, kwargs))
         return outputs
 
-    def recall(self, func: Any, args: tuple[Any, ...], kwargs: dict[str, Any], tensors: list[FakeTensor]) -> Remembered | None:
+    def recall(self, facts: Facts, args: tuple[Any, ...], kwargs: dict[str, Any], tensors: list[FakeTensor]) -> Remembered | None:
         """What is remembered of the same op on the same arguments, if its outputs can be made. ``tensors`` gets the fake tensors."""
-        key = _key(func, args, kwargs, tensors)
-        known = _outputs.get(key) if key is not None else None
+        key = _key(facts, args, kwargs, tensors)
+        known = _outputs.get(key)  # (None is no key)
         return known if known is not None and known.recipe is not None else None
 
     def outputs(self, recipe: Any, args: tuple[Any, ...]) -> Any:
         """What the op returns, made anew."""
-        if type(recipe) is tuple:
-            kind, parts = recipe
-            return kind(None if part is None else self._made(part, args) for part in parts)
-        return self._made(recipe, args)
+        if recipe is FIRST:
+            return args[0]
+        with torch._C._DisableTorchDispatch():
+            if type(recipe) is tuple:
+                kind, parts = recipe
+                return kind([None if part is None else self._made(part, args) for part in parts])
+            return self._made(recipe, args)
 
     def _made(self, recipe: Any, args: tuple[Any, ...]) -> Tensor:
         if recipe is FIRST:
             first: Tensor = args[0]
             return first
-        with torch._C._DisableTorchDispatch():
-            if type(recipe) is Fresh:
-                meta = torch.empty_strided(recipe.shape, recipe.strides, dtype=recipe.dtype, device=META)
-            else:
-                meta = torch.empty_strided((0,), (1,), dtype=recipe.dtype, device=META)
-                meta.set_(args[0].untyped_storage(), recipe.offset, recipe.shape, recipe.strides)
-        return self.fake(meta, recipe.device)
+        if type(recipe) is Fresh:
+            return self.fake(torch.empty_strided(recipe.shape, recipe.strides, dtype=recipe.dtype, device=META), recipe.device)
+        # (Torch adds the offset to that of the tensor, whose dtype and flags the new one has.)
+        made = _reinterpret_tensor(args[0], recipe.shape, recipe.strides, recipe.offset - args[0].storage_offset())
+        return self.fake(made, recipe.device)
 
     def fake(self, meta: Tensor, device: torch.device) -> FakeTensor:
         """A fake tensor on a device, with the shape and the storage of one on the meta device.
@@ -125,40 +133,27 @@ class Memo:
             return first
         made: FakeTensor = _make_subclass(FakeTensor, meta, False, dispatch_device=True, device_for_backend_keys=known[0])
         self._guard(made)
-        made.__dict__.update(known[1])
+        made.__dict__ = known[1].copy()
         return made
 
 
-def _key(func: Any, args: tuple[Any, ...], kwargs: dict[str, Any], tensors: list[FakeTensor]) -> tuple[Any, ...] | None:
+def _key(facts: Facts, args: tuple[Any, ...], kwargs: dict[str, Any], tensors: list[FakeTensor]) -> tuple[Any, ...] | None:
     """All that decides the outputs, or None for a call that must be made: of a user's op, on values, or on tensors of a special kind.
 
     ``tensors`` gets the fake tensors, in order.
     """
-    pure = _pure.get(func)
-    if pure is None:
-        pure = _pure[func] = _is_pure(func)
-    if not pure:
+    if not facts.pure:
         return None
-    inference = torch.is_inference_mode_enabled()
-    parts: list[Any] = [func, torch.get_default_dtype()]
+    parts: list[Any] = [facts.number, torch.get_default_dtype()]
     if not _describe(args, parts, tensors):
         return None
     for name, value in kwargs.items():
         parts.append(name)
         if not _describe((value,), parts, tensors):
             return None
-    if inference and not all(tensor.is_inference() for tensor in tensors):
+    if torch.is_inference_mode_enabled() and not all(tensor.is_inference() for tensor in tensors):
         return None  # a view would be none that inference mode makes, on a storage that autograd follows
     return tuple(parts)
-
-
-def _is_pure(func: Any) -> bool:
-    """Whether shapes, dtypes and arguments decide what an op returns, and that is new or lies in its first argument."""
-    if func.namespace != "aten" or IMPURE & set(func.tags) or func.name().startswith(IMPURE_NAMES):
-        return False
-    arguments, returned = func._schema.arguments, [result.alias_info for result in func._schema.returns]
-    written = arguments[0].alias_info is not None and arguments[0].alias_info.is_write if arguments else False
-    return written or not any(alias is not None and alias.is_write for alias in returned)
 
 
 def _describe(values: Any, parts: list[Any], tensors: list[FakeTensor]) -> bool:
@@ -166,7 +161,7 @@ def _describe(values: Any, parts: list[Any], tensors: list[FakeTensor]) -> bool:
         kind = type(value)
         if kind is FakeTensor:
             # A negated view looks like its base, as does a conjugated one; a constant has values that the mode follows.
-            if value.constant is not None or value.layout is not STRIDED or value.is_neg():
+            if value.constant is not None or _layout(value) is not STRIDED or value.is_neg():
                 return False
             parts += (value.shape, value.stride(), value.storage_offset(), value.dtype, value.fake_device, value.is_conj())
             tensors.append(value)
@@ -175,6 +170,9 @@ def _describe(values: Any, parts: list[Any], tensors: list[FakeTensor]) -> bool:
         elif kind in SCALARS:
             parts += (kind, value)  # 1, 1.0 and True are equal, but promote to different dtypes
         elif kind is list or kind is tuple:
+            if INTEGERS.issuperset(map(type, value)):
+                parts.append(tuple(value))
+                continue
             parts.append(len(value))
             if not _describe(value, parts, tensors):
                 return False
@@ -213,7 +211,8 @@ def _one(output: Any, args: tuple[Any, ...], taken: set[int]) -> Any:
         return None
     shape, strides, storage = tuple(output.shape), output.stride(), output.untyped_storage()
     if type(first) is FakeTensor and storage._cdata == first.untyped_storage()._cdata:
-        return Window(shape, strides, int(output.storage_offset()), output.dtype, output.device)
+        alike = output.dtype == first.dtype and not first.is_conj()
+        return Window(shape, strides, int(output.storage_offset()), output.device) if alike else None
     span = 1 + sum((size - 1) * stride for size, stride in zip(shape, strides, strict=True)) if output.numel() else 0
     own = storage._cdata not in taken and output.storage_offset() == 0 and storage.nbytes() == span * output.element_size()
     return Fresh(shape, strides, output.dtype, output.device) if own else None

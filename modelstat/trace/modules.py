@@ -11,7 +11,7 @@ import torch
 from torch import nn
 
 from modelstat.records import Module
-from modelstat.trace.nested import tensors_in
+from modelstat.trace.nested import PLAIN, tensors_in
 from modelstat.trace.values import shape_of
 
 Shapes = tuple[tuple[int, ...], ...]
@@ -119,7 +119,7 @@ class ModuleTree:
             self.failed_in = row.path
         if row.module is not module:
             return
-        shapes = _shapes((args, kwargs)), _shapes(output)
+        shapes = (*_shapes(args), *_shapes(kwargs)) if kwargs else _shapes(args), _shapes(output)
         if row.first is None:
             row.first = shapes
         row.last = shapes
@@ -144,7 +144,7 @@ class ModuleTree:
         """
         for tensor in tensors:
             holders = self._by_parameter.get(id(tensor))
-            if not holders:
+            if not holders or (self._stack and self._stack[-1][0] in holders):
                 continue
             on_stack = {row for row, _ in self._stack}
             if any(row in on_stack for row in holders):
@@ -205,6 +205,10 @@ def _type_name(module: nn.Module) -> str:
 
 
 def _shapes(value: Any) -> Shapes:
+    if type(value) in PLAIN:
+        return (shape_of(value),)
+    if type(value) is tuple and len(value) == 1 and type(value[0]) in PLAIN:
+        return (shape_of(value[0]),)
     return tuple(shape_of(tensor) for _, tensor in tensors_in(value))
 
 

@@ -10,6 +10,7 @@ from collections.abc import Callable, Iterator, Mapping
 from typing import Any
 
 import torch
+from torch._subclasses.fake_tensor import FakeTensor
 from torch.nested._internal.nested_tensor import NestedTensor
 from torch.utils._python_dispatch import is_traceable_wrapper_subclass
 
@@ -17,6 +18,8 @@ DEPTH = 4
 """How far into objects: a cache that holds a list of layers, each with its tensors, has a depth of 2."""
 
 ATOMS = (type(None), bool, int, float, complex, str, bytes, torch.dtype, torch.device, torch.Size, types.FunctionType, types.MethodType)
+PLAIN = frozenset({torch.Tensor, torch.nn.Parameter, FakeTensor})
+"""Kinds of tensor that are not made of others."""
 OPAQUE = ("torch", "numpy", "builtins", "functools", "collections", "typing", "threading", "logging")
 """Packages whose objects are left alone."""
 
@@ -35,7 +38,9 @@ def tensors_in(value: Any, name: str = "", depth: int = DEPTH, *, unwrap: bool =
 
     ``unwrap``: of a tensor that is made of others (a nested one: its values and offsets), those.
     """
-    if isinstance(value, torch.Tensor):
+    if type(value) in PLAIN:
+        yield name, value
+    elif isinstance(value, torch.Tensor):
         if unwrap and is_traceable_wrapper_subclass(value):
             yield from _parts(value, name)
         else:

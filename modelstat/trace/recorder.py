@@ -62,7 +62,7 @@ class Recorder(TorchDispatchMode):
         self.device = device
         self._scripted = bool(tree.in_torchscript())
         self.values = ValueTable()
-        self.ops: list[dict[str, Any]] = []
+        self.ops: list[_Written] = []
         self._suspended = 0
         self._read: set[int] = set()
         self._casts: dict[int, tuple[weakref.ref[Tensor], list[Tensor]]] = {}
@@ -83,7 +83,7 @@ class Recorder(TorchDispatchMode):
         if self.known is not None and type(func) is OpOverload:
             if func is DEVICE and type(args[0]) is FakeTensor:
                 return args[0].fake_device
-            outputs = self._again(facts_of(func), func, args, kwargs)
+            outputs = self._again(facts_of(func), args, kwargs)
             if outputs is not None:
                 return outputs
         for kind in types:
@@ -134,20 +134,23 @@ class Recorder(TorchDispatchMode):
         inputs = tuple(values.spec(tensor, "constant") for tensor in read)
         specs = tuple(values.spec(tensor) for tensor in outputs)
         plain = arguments if arguments is not None else plain_arguments(given)
-        self._write(name, overload, inputs, tuple(name for name, _ in pairs), specs, plain, mutates, read, outputs, owners)
+        sources = {spec.value for spec in inputs}
+        view = bool(specs) and not mutates and all(spec.value in sources for spec in specs)
+        self._write(name, overload, inputs, tuple(name for name, _ in pairs), specs, plain, mutates, view, read, outputs, owners)
 
-    def _again(self, facts: Facts, func: Any, args: Any, kwargs: Any) -> Any:
+    def _again(self, facts: Facts, args: Any, kwargs: Any) -> Any:
         """Runs and records an op on tensors like those that it was seen on before, None where it was not.
 
         All that a record says then is known, but for the values that its tensors are windows on.
         """
-        if facts.apart or self.memo is None or (kwargs and "device" in kwargs):
+        memo, known, values = self.memo, self.known, self.values
+        if facts.apart or memo is None or known is None or (kwargs and "device" in kwargs):
             return None
         read: list[FakeTensor] = []
-        remembered = self.memo.recall(func, args, kwargs, read)
-        if remembered is None or not read or self.known is None or self.known.knows_any(read):
+        remembered = memo.recall(facts, args, kwargs, read)
+        if remembered is None or not read or known.knows_any(read):
             return None
-        outputs = self.memo.outputs(remembered.recipe, args)
+        outputs = memo.outputs(remembered.recipe, args)
         made = (outputs,) if isinstance(outputs, Tensor) else [part for part in outputs if part is not None]
         told = remembered.told
         if told is None:
@@ -156,38 +159,35 @@ class Recorder(TorchDispatchMode):
             told = remembered.told = _Told(
                 tuple(name for name, _ in _named_tensors(given)), plain_arguments(given),
                 tuple(name for name in facts.written if given.get(name) is not None),
-                tuple(_window(tensor) for tensor in read), tuple(_window(tensor) for tensor in made),
+                tuple(map(_window, read)), tuple(map(_window, made)), remembered.first,
             )  # fmt: skip
-        window = self.values.window
-        inputs = tuple([window(tensor, seen, "constant") for tensor, seen in zip(read, told.inputs, strict=True)])
-        specs = tuple([window(tensor, seen) for tensor, seen in zip(made, told.outputs, strict=True)])
-        self._write(facts.name, facts.overload, inputs, told.names, specs, told.arguments, told.written, read, made, None)
+        names, arguments, written, seen, born, first = told
+        inputs = tuple([values.window(tensor, window, "constant") for tensor, window in zip(read, seen, strict=True)])
+        if first:
+            value = inputs[0].value
+            specs = tuple([TensorSpec(shape, dtype, strides, value, offset) for shape, dtype, strides, offset in born])
+        else:
+            specs = tuple([values.window(tensor, window) for tensor, window in zip(made, born, strict=True)])
+        self._write(facts.name, facts.overload, inputs, names, specs, arguments, written, first and not written, read, made, None)
         return outputs
 
     def _write(
         self, name: str, overload: str, inputs: tuple[TensorSpec, ...], names: tuple[str, ...], specs: tuple[TensorSpec, ...],
-        arguments: dict[str, Any], mutates: tuple[str, ...], read: Sequence[Tensor], outputs: Sequence[Tensor], owners: list[Tensor] | None,
+        arguments: dict[str, Any], mutates: tuple[str, ...], view: bool, read: Sequence[Tensor], outputs: Sequence[Tensor],
+        owners: list[Tensor] | None,
     ) -> None:  # fmt: skip
-        values = self.values
-        sources = {spec.value for spec in inputs}
-        view = bool(specs) and not mutates and all(spec.value in sources for spec in specs)
         held = owners if owners is not None else self._parameters_behind(read)
         module, call = self.place(held, not view)
         if not view:
-            self._read.update(sources)
+            self._read.update([spec.value for spec in inputs])
         if held and (view or name == "aten::_to_copy"):
             # A cast or transposed weight is still that module's weight.
             for tensor in outputs:
                 self._casts[id(tensor)] = (weakref.ref(tensor), held)
-        self.ops.append(
-            {
-                "name": name, "overload": overload, "inputs": inputs, "names": names, "outputs": specs,
-                "arguments": arguments, "module": module, "call": call, "view": view, "mutates": mutates,
-            }
-        )  # fmt: skip
-        values.clock += 1
-        if self.progress is not None and values.clock % 50 == 0:
-            self.progress(values.clock)
+        self.ops.append(_Written(name, overload, inputs, names, specs, arguments, module, call, view, mutates))
+        clock = self.values.clock = len(self.ops)
+        if self.progress is not None and clock % 50 == 0:
+            self.progress(clock)
 
     def place(self, held: list[Tensor], computes: bool) -> tuple[int, int]:
         """Row and call index of the module that an op belongs to which reads the parameters ``held``."""
@@ -214,7 +214,7 @@ class Recorder(TorchDispatchMode):
 
     def records(self) -> tuple[Op, ...]:
         """The finished ops."""
-        return tuple(self._finished(Op(**op, unused_outputs=self._unused(op["outputs"], op["view"]))) for op in self.ops)
+        return tuple([self._finished(Op(*op, self._unused(op.outputs, op.view))) for op in self.ops])
 
     def _finished(self, op: Op) -> Op:
         """With what a user's formula says, which another process could not ask again."""
@@ -276,6 +276,21 @@ def _made_of_tensors(kind: type) -> bool:
     return kind.__torch_dispatch__ is not torch._C._disabled_torch_dispatch_impl and not issubclass(kind, FakeTensor)  # type: ignore[attr-defined]
 
 
+class _Written(NamedTuple):
+    """An :class:`~modelstat.records.Op` while the model runs: which outputs nothing reads is not known yet."""
+
+    name: str
+    overload: str
+    inputs: tuple[TensorSpec, ...]
+    names: tuple[str, ...]
+    outputs: tuple[TensorSpec, ...]
+    arguments: dict[str, Any]
+    module: int
+    call: int
+    view: bool
+    mutates: tuple[str, ...]
+
+
 class _Told(NamedTuple):
     """What is written down of an op on tensors like those before: ``inputs`` and ``outputs`` are all of a window but its value."""
 
@@ -284,6 +299,8 @@ class _Told(NamedTuple):
     written: tuple[str, ...]
     inputs: tuple[Window, ...]
     outputs: tuple[Window, ...]
+    first: bool
+    """Whether the outputs lie in the first input's memory."""
 
 
 def _decomposed(func: Any, args: Any, kwargs: Any) -> Any:

@@ -7,7 +7,7 @@ user's own calls before and after take torch's route. The key comes before autog
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from functools import cache
 from typing import Any
@@ -17,29 +17,37 @@ import torch
 KEY = "TESTING_ONLY_GenericMode"
 AUTOCAST = {"cpu": "AutocastCPU", "cuda": "AutocastCUDA"}
 
-_routes: Mapping[str, Callable[..., Any]] = {}
+Route = Callable[[str], Callable[..., Any] | None]
+
+_route: Route | None = None
 _device = ""
 
 
 @contextmanager
-def routed(routes: Mapping[str, Callable[..., Any]], device: str) -> Iterator[None]:
-    """Sends calls of the ops named (``lstm.input``), from Python or C++, to the functions, in this thread.
+def routed(names: tuple[str, ...], route: Route, device: str) -> Iterator[None]:
+    """Sends calls of the ops named (``lstm.input``), from Python or C++, to the function that ``route`` has for each, in this thread.
 
-    Autocast for tensors on the device has cast what the functions get. Inside functorch's transforms, which follow derivatives and
-    batches through the parts of an op, an op falls apart as ever.
+    Where it has none, torch's own runs. Autocast for tensors on the device has cast what the functions get. Inside functorch's
+    transforms, which follow derivatives and batches through the parts of an op, an op falls apart as ever.
     """
-    global _routes, _device
-    for name in routes:
-        _lay(name)
-    before, key = (_routes, _device), _key()
+    global _route, _device
+    before, key = (_route, _device), _laid(names)
     included = torch._C._dispatch_tls_is_dispatch_key_included(key)
-    _routes, _device = routes, device
+    _route, _device = route, device
     torch._C._dispatch_tls_set_dispatch_key_included(key, True)
     try:
         yield
     finally:
         torch._C._dispatch_tls_set_dispatch_key_included(key, included)
-        _routes, _device = before
+        _route, _device = before
+
+
+@cache
+def _laid(names: tuple[str, ...]) -> Any:
+    """The key, with a function for each op."""
+    for name in names:
+        _lay(name)
+    return _key()
 
 
 @cache
@@ -72,7 +80,7 @@ def _lay(name: str) -> None:
     here = torch._C.DispatchKeySet(_key())
 
     def call(*args: Any, **kwargs: Any) -> Any:
-        function = _routes.get(name)
+        function = _route(name) if _route is not None else None
         if function is None or torch._C._functorch.peek_interpreter_stack() is not None:
             with torch._C._ExcludeDispatchKeyGuard(here):
                 return op(*args, **kwargs)

@@ -67,12 +67,8 @@ def _attention(query: Tensor, key: Tensor, value: Tensor, dropout_p: float, is_c
 def jagged_attention_kept_whole(recorder: Recorder) -> Iterator[None]:
     """Records F.scaled_dot_product_attention of jagged nested tensors as one op on their values, for the time of one trace.
 
-    Where autograd is on, it keeps the log-sum-exp of every row of scores, and its backward is one op too. A run without values has
-    no such tensors.
+    Where autograd is on, it keeps the log-sum-exp of every row of scores, and its backward is one op too.
     """
-    if not recorder.real:
-        yield
-        return
     from torch.nested._internal import ops as jagged_ops
     from torch.nested._internal.nested_tensor import nested_view_from_values_offsets
 

@@ -55,8 +55,12 @@ class ValueTable:
     def window(self, tensor: torch.Tensor, seen: Window, kind: Kind = "activation") -> TensorSpec:
         """:meth:`spec` of a tensor of which all but its value is known already."""
         storage = tensor.untyped_storage()
+        key, size = storage._cdata, storage.nbytes()
+        index = self._ids.get(key)
+        if index is None or size > self._rows[index]["bytes"]:
+            index = self._index(storage, key, size, kind)
         shape, dtype, strides, offset = seen
-        return TensorSpec(shape, dtype, strides, self._index(storage, storage._cdata, storage.nbytes(), kind), offset)
+        return TensorSpec(shape, dtype, strides, index, offset)
 
     def _index(self, handle: Any, key: int, size: int, kind: Kind) -> int:
         index = self._ids.get(key)
