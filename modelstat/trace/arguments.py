@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Mapping
+from collections.abc import Iterator, Mapping
 from typing import Any
 
 import torch
@@ -11,6 +11,22 @@ from torch.utils._python_dispatch import _disable_current_modes
 
 MISSING = object()
 """What has no plain form, and stays out of the record."""
+
+
+def tensors_of(value: Any) -> Iterator[torch.Tensor]:
+    """The tensors in an argument or a result, also in lists."""
+    if isinstance(value, torch.Tensor):
+        yield value
+    elif isinstance(value, (list, tuple)):
+        for item in value:
+            yield from tensors_of(item)
+
+
+def named_tensors(given: Mapping[str, Any]) -> Iterator[tuple[str, torch.Tensor]]:
+    """The tensors among an op's arguments, each with the argument's name."""
+    for name, value in given.items():
+        for tensor in tensors_of(value):
+            yield name, tensor
 
 
 def plain_arguments(given: Mapping[str, Any]) -> dict[str, Any]:

@@ -9,12 +9,14 @@ from __future__ import annotations
 
 import contextlib
 import weakref
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Sequence
 from typing import Any
 
 import torch
 from torch import Tensor
 from torch.utils._python_dispatch import _disable_current_modes
+
+from modelstat.trace.arguments import tensors_of
 
 LIMIT = 2**22
 """Elements of the largest tensor whose values are followed."""
@@ -70,7 +72,7 @@ class KnownValues:
 
     def run(self, func: Any, args: tuple[Any, ...], kwargs: dict[str, Any]) -> Any:
         """Runs an op on fake tensors, and beside it on the values, where all of its inputs have them."""
-        tensors = list(_tensors((*args, *kwargs.values())))
+        tensors = list(tensors_of((*args, *kwargs.values())))
         known = sum(self.value(tensor) is not None for tensor in tensors)
         if known < len(tensors) and func not in FILLS:
             made = self._run_partly_known(func, args, kwargs) if known else self.call(func, args, kwargs)
@@ -84,10 +86,10 @@ class KnownValues:
             made = _mapped(real[0], lambda twin: _like(twin, tensors[0].device)) if real else self.call(func, args, kwargs)
         else:
             made = self.call(func, args, kwargs)
-            small = all(tensor.numel() <= LIMIT for tensor in _tensors((made,)))
+            small = all(tensor.numel() <= LIMIT for tensor in tensors_of((made,)))
             real = self._run_real(func, args, kwargs) if small else ()
         if real:
-            for fake, twin in zip(_tensors((made,)), _tensors(real), strict=False):
+            for fake, twin in zip(tensors_of((made,)), tensors_of(real), strict=False):
                 self.learn(fake, twin)
         else:
             self._forget_written(func, args, kwargs)
@@ -141,7 +143,7 @@ class KnownValues:
         for index, argument in enumerate(func._schema.arguments):
             if argument.alias_info is None or not argument.alias_info.is_write:
                 continue
-            for tensor in _tensors((args[index] if index < len(args) else kwargs.get(argument.name),)):
+            for tensor in tensors_of((args[index] if index < len(args) else kwargs.get(argument.name),)):
                 memory = _memory(tensor)
                 for key in self._by_memory.pop(memory, ()):
                     # An address and an id are given again to others, once what they belonged to is gone.
@@ -162,14 +164,6 @@ def _memory(tensor: Tensor) -> int:
         return int(tensor.untyped_storage()._cdata)
     except (RuntimeError, NotImplementedError):
         return id(tensor)
-
-
-def _tensors(values: Any) -> Iterator[Tensor]:
-    for value in values:
-        if isinstance(value, Tensor):
-            yield value
-        elif isinstance(value, (list, tuple)):
-            yield from _tensors(value)
 
 
 def _mapped(value: Any, function: Callable[[Tensor], Any]) -> Any:

@@ -17,16 +17,18 @@ from torch.utils._python_dispatch import TorchDispatchMode
 
 from modelstat.cost.user import evaluate
 from modelstat.records import Op, TensorSpec
-from modelstat.trace.arguments import plain_arguments
-from modelstat.trace.facts import Facts, facts_of
+from modelstat.trace.again import Again
+from modelstat.trace.arguments import named_tensors, plain_arguments, tensors_of
+from modelstat.trace.facts import facts_of
 from modelstat.trace.failures import CudaAskedError
 from modelstat.trace.higher_order import is_higher_order, run_higher_order
 from modelstat.trace.known import KnownValues
 from modelstat.trace.memo import Memo
 from modelstat.trace.modules import ModuleTree
 from modelstat.trace.uneven import PACKED, packed_pairs
-from modelstat.trace.values import ValueTable, Window, dtype_name
+from modelstat.trace.values import ValueTable
 
+CASTS = frozenset({"aten::_to_copy"})
 DEVICE = torch.ops.prim.device.default
 """The question that torch itself asks most."""
 
@@ -58,9 +60,10 @@ class Recorder(TorchDispatchMode):
         progress: Callable[[int], None] | None = None,
     ) -> None:
         super().__init__()  # type: ignore[no-untyped-call]
-        self.tree, self.real, self.adopt, self.known, self.memo, self.progress = tree, real, adopt, known, memo, progress
+        self.tree, self.real, self.adopt, self.known, self.progress = tree, real, adopt, known, progress
         self.device = device
         self._scripted = bool(tree.in_torchscript())
+        self.again = Again(self, memo, known) if memo is not None and known is not None else None
         self.values = ValueTable()
         self.ops: list[_Written] = []
         self._suspended = 0
@@ -80,10 +83,10 @@ class Recorder(TorchDispatchMode):
         kwargs = kwargs or {}
         if self._suspended:
             return func(*args, **kwargs) if self.known is None else self.known.call(func, args, kwargs)
-        if self.known is not None and type(func) is OpOverload:
+        if self.again is not None and type(func) is OpOverload:
             if func is DEVICE and type(args[0]) is FakeTensor:
                 return args[0].fake_device
-            outputs = self._again(facts_of(func), args, kwargs)
+            outputs = self.again.op(facts_of(func), args, kwargs)
             if outputs is not None:
                 return outputs
         for kind in types:
@@ -100,7 +103,7 @@ class Recorder(TorchDispatchMode):
             return func(*args, **kwargs)
         if facts.name == "aten::equal" and self._scripted:  # TorchScript's compiler compares the constants of its graph
             return func(*args, **kwargs) if self.known is None else self.known.run(func, args, kwargs)
-        if facts.composite and not any(tensor.is_nested for tensor in _tensors(args)):
+        if facts.composite and not any(tensor.is_nested for tensor in tensors_of(args)):
             # Inference mode skips autograd's keys, and with them the place where composite ops fall apart.
             with self:
                 return _decomposed(func, args, kwargs)
@@ -109,7 +112,7 @@ class Recorder(TorchDispatchMode):
         given.update(kwargs)
         written = tuple(name for name in facts.written if given.get(name) is not None)
         arguments = {**plain_arguments(given), **packed_pairs(self, facts.name, given)} if facts.name in PACKED else None
-        self.record(facts.name, given, list(_tensors(outputs)), arguments, overload=facts.overload, mutates=written)
+        self.record(facts.name, given, list(tensors_of(outputs)), arguments, overload=facts.overload, mutates=written)
         return outputs
 
     def record(
@@ -129,62 +132,29 @@ class Recorder(TorchDispatchMode):
         whose module the op belongs to, where they are not among its inputs.
         """
         values = self.values
-        pairs = list(_named_tensors(given))
+        pairs = list(named_tensors(given))
         read = [tensor for _, tensor in pairs]
         inputs = tuple(values.spec(tensor, "constant") for tensor in read)
         specs = tuple(values.spec(tensor) for tensor in outputs)
         plain = arguments if arguments is not None else plain_arguments(given)
         sources = {spec.value for spec in inputs}
         view = bool(specs) and not mutates and all(spec.value in sources for spec in specs)
-        self._write(name, overload, inputs, tuple(name for name, _ in pairs), specs, plain, mutates, view, read, outputs, owners)
+        held = owners if owners is not None else self.parameters_behind(read)
+        self.write(name, overload, tuple(name for name, _ in pairs), plain, mutates, view, inputs, specs, held, outputs)
 
-    def _again(self, facts: Facts, args: Any, kwargs: Any) -> Any:
-        """Runs and records an op on tensors like those that it was seen on before, None where it was not.
-
-        All that a record says then is known, but for the values that its tensors are windows on.
-        """
-        memo, known, values = self.memo, self.known, self.values
-        if facts.apart or memo is None or known is None or (kwargs and "device" in kwargs):
-            return None
-        read: list[FakeTensor] = []
-        remembered = memo.recall(facts, args, kwargs, read)
-        if remembered is None or not read or known.knows_any(read):
-            return None
-        outputs = memo.outputs(remembered.recipe, args)
-        made = (outputs,) if isinstance(outputs, Tensor) else [part for part in outputs if part is not None]
-        told = remembered.told
-        if told is None:
-            given = dict(zip(facts.arguments, args, strict=False))
-            given.update(kwargs)
-            told = remembered.told = _Told(
-                tuple(name for name, _ in _named_tensors(given)), plain_arguments(given),
-                tuple(name for name in facts.written if given.get(name) is not None),
-                tuple(map(_window, read)), tuple(map(_window, made)), remembered.first,
-            )  # fmt: skip
-        names, arguments, written, seen, born, first = told
-        inputs = tuple([values.window(tensor, window, "constant") for tensor, window in zip(read, seen, strict=True)])
-        if first:
-            value = inputs[0].value
-            specs = tuple([TensorSpec(shape, dtype, strides, value, offset) for shape, dtype, strides, offset in born])
-        else:
-            specs = tuple([values.window(tensor, window) for tensor, window in zip(made, born, strict=True)])
-        self._write(facts.name, facts.overload, inputs, names, specs, arguments, written, first and not written, read, made, None)
-        return outputs
-
-    def _write(
-        self, name: str, overload: str, inputs: tuple[TensorSpec, ...], names: tuple[str, ...], specs: tuple[TensorSpec, ...],
-        arguments: dict[str, Any], mutates: tuple[str, ...], view: bool, read: Sequence[Tensor], outputs: Sequence[Tensor],
-        owners: list[Tensor] | None,
+    def write(
+        self, name: str, overload: str, names: tuple[str, ...], arguments: dict[str, Any], mutates: tuple[str, ...], view: bool,
+        inputs: tuple[TensorSpec, ...], outputs: tuple[TensorSpec, ...], held: list[Tensor], made: Sequence[Tensor],
     ) -> None:  # fmt: skip
-        held = owners if owners is not None else self._parameters_behind(read)
+        """Appends an op that reads the parameters ``held`` and returns the tensors ``made``."""
         module, call = self.place(held, not view)
         if not view:
             self._read.update([spec.value for spec in inputs])
-        if held and (view or name == "aten::_to_copy"):
+        if held and (view or name in CASTS):
             # A cast or transposed weight is still that module's weight.
-            for tensor in outputs:
+            for tensor in made:
                 self._casts[id(tensor)] = (weakref.ref(tensor), held)
-        self.ops.append(_Written(name, overload, inputs, names, specs, arguments, module, call, view, mutates))
+        self.ops.append(_Written(name, overload, inputs, names, outputs, arguments, module, call, view, mutates))
         clock = self.values.clock = len(self.ops)
         if self.progress is not None and clock % 50 == 0:
             self.progress(clock)
@@ -193,7 +163,7 @@ class Recorder(TorchDispatchMode):
         """Row and call index of the module that an op belongs to which reads the parameters ``held``."""
         return self.tree.owner_row(held, computes)
 
-    def _parameters_behind(self, tensors: Sequence[Tensor]) -> list[Tensor]:
+    def parameters_behind(self, tensors: Sequence[Tensor]) -> list[Tensor]:
         """The parameters and buffers among the tensors, or of which they are casts and views."""
         held: list[Tensor] = []
         for tensor in tensors:
@@ -229,25 +199,6 @@ class Recorder(TorchDispatchMode):
             index for index, spec in enumerate(outputs) if spec.value not in self._read and not self.values.is_output(spec.value)
         )
         return unused if len(unused) < len(outputs) else unused[1:]
-
-
-def _named_tensors(given: Mapping[str, Any]) -> Iterator[tuple[str, Tensor]]:
-    """The tensors among an op's arguments, each with the argument's name."""
-    for argument, item in given.items():
-        for tensor in (item,) if isinstance(item, Tensor) else _tensors(item) if isinstance(item, (list, tuple)) else ():
-            yield argument, tensor
-
-
-def _window(tensor: Tensor) -> Window:
-    return Window(tuple(tensor.shape), dtype_name(tensor.dtype), tensor.stride(), int(tensor.storage_offset()))
-
-
-def _tensors(value: Any) -> Iterator[Tensor]:
-    if isinstance(value, Tensor):
-        yield value
-    elif isinstance(value, (list, tuple)):
-        for item in value:
-            yield from _tensors(item)
 
 
 def _all_fake(values: Any) -> bool:
@@ -289,18 +240,6 @@ class _Written(NamedTuple):
     call: int
     view: bool
     mutates: tuple[str, ...]
-
-
-class _Told(NamedTuple):
-    """What is written down of an op on tensors like those before: ``inputs`` and ``outputs`` are all of a window but its value."""
-
-    names: tuple[str, ...]
-    arguments: dict[str, Any]
-    written: tuple[str, ...]
-    inputs: tuple[Window, ...]
-    outputs: tuple[Window, ...]
-    first: bool
-    """Whether the outputs lie in the first input's memory."""
 
 
 def _decomposed(func: Any, args: Any, kwargs: Any) -> Any:

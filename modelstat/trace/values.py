@@ -81,6 +81,17 @@ class ValueTable:
 
         return weakref.ref(handle, died)
 
+    def past(self, size: int, death: int) -> int:
+        """The id of a value that is born now and that nothing is to watch: when it is let go is known."""
+        self._rows.append({"bytes": size, "kind": "activation", "birth": self.clock, "death": death, "output": False})
+        self._watches.append(None)
+        return len(self._rows) - 1
+
+    def size_and_death(self, index: int) -> tuple[int, int | None]:
+        """Bytes of a value, and the last op that it was alive in, None if it still is."""
+        row = self._rows[index]
+        return row["bytes"], row["death"]
+
     def index(self, tensor: torch.Tensor) -> int | None:
         """The id of a tensor's value, if it has one."""
         try:
@@ -108,6 +119,11 @@ class ValueTable:
             if not made_inside or row["death"] is None:
                 row["death"] = self.clock
         return tuple(Value(**row) for row in self._rows)
+
+
+def window_of(tensor: torch.Tensor) -> Window:
+    """What a dense tensor covers of its value."""
+    return Window(tuple(tensor.shape), dtype_name(tensor.dtype), tensor.stride(), int(tensor.storage_offset()))
 
 
 def shape_of(tensor: torch.Tensor) -> tuple[int, ...]:

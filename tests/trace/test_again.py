@@ -16,7 +16,6 @@ from torch import Tensor, nn
 from modelstat.records import Trace
 from modelstat.trace import memo
 from modelstat.trace.capture import capture
-from modelstat.trace.recorder import Recorder
 
 CASES = sorted((Path(__file__).parents[1] / "cases").glob("*.py"))
 WAYS: dict[str, dict[str, Any]] = {
@@ -41,7 +40,6 @@ def same(walk: Callable[[], Trace], monkeypatch: pytest.MonkeyPatch) -> Trace | 
     """Asserts that three walks in a row, which remember more and more, are like one that remembers nothing."""
     with monkeypatch.context() as without:
         without.setattr(memo, "_key", lambda *_: None)
-        without.setattr(Recorder, "_again", lambda *_: None)
         plain = told(walk)
     for _ in range(3):
         assert told(walk) == plain
