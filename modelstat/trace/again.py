@@ -8,7 +8,6 @@ from typing import TYPE_CHECKING, Any, NamedTuple
 from torch import Tensor
 from torch._subclasses.fake_tensor import FakeTensor
 
-from modelstat.records import TensorSpec
 from modelstat.trace.arguments import named_tensors, plain_arguments
 from modelstat.trace.facts import Facts
 from modelstat.trace.known import KnownValues
@@ -64,8 +63,7 @@ class Again:
         values = recorder.values
         inputs = tuple([values.window(tensor, window, "constant") for tensor, window in zip(read, told.inputs, strict=True)])
         if told.first:
-            value = inputs[0].value
-            specs = tuple([TensorSpec(shape, dtype, strides, value, offset) for shape, dtype, strides, offset in told.outputs])
+            specs = tuple([window.spec(inputs[0].value) for window in told.outputs])
         else:
             specs = tuple([values.window(tensor, window) for tensor, window in zip(made, told.outputs, strict=True)])
         held = recorder.parameters_behind(read)

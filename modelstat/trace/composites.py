@@ -16,6 +16,7 @@ from torch import Tensor
 
 from modelstat.trace.differentiable import Tensors, Whole, needs_gradient
 from modelstat.trace.recurrent import GATES, Layers
+from modelstat.trace.sequences import FALLING, Sequences
 
 if TYPE_CHECKING:
     from modelstat.trace.recorder import Recorder
@@ -23,9 +24,9 @@ if TYPE_CHECKING:
 
 WHOLE = (
     "scaled_dot_product_attention", "rms_norm", *(f"{kind}.{overload}" for kind in GATES for overload in ("input", "data")),
-    *(["_grouped_mm"] if hasattr(torch.ops.aten, "_grouped_mm") else []),
+    *(["_grouped_mm"] if hasattr(torch.ops.aten, "_grouped_mm") else []), *FALLING,
 )  # fmt: skip
-"""The ops of aten that are kept whole."""
+"""The ops of aten that are kept whole, and those that fall apart in a way that is remembered."""
 
 
 class Composites:
@@ -33,9 +34,12 @@ class Composites:
 
     def __init__(self, recorder: Recorder) -> None:
         self.recorder = recorder
+        self.sequences = Sequences(recorder, recorder.again) if recorder.again is not None else None
 
     def of(self, name: str) -> Callable[..., Any] | None:
         """What runs in an op's place, None where it is left to torch."""
+        if name in FALLING:
+            return self.sequences.of(name) if self.sequences is not None else None
         kind, _, overload = name.partition(".")
         if kind in GATES:
             cell: Callable[..., Any] = self._rnn_dense(kind) if overload == "input" else self._rnn_packed(kind)

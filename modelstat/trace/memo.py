@@ -62,10 +62,14 @@ class Remembered:
         self.told: Any = None
 
     @property
+    def parts(self) -> list[Any]:
+        """The recipe of each tensor that is made."""
+        return [part for part in self.recipe[1] if part is not None] if type(self.recipe) is tuple else [self.recipe]
+
+    @property
     def first(self) -> bool:
         """Whether all outputs lie in the memory of the first argument."""
-        parts = [part for part in self.recipe[1] if part is not None] if type(self.recipe) is tuple else [self.recipe]
-        return bool(parts) and all(part is FIRST or type(part) is Window for part in parts)
+        return bool(self.parts) and all(part is FIRST or type(part) is Window for part in self.parts)
 
 
 _outputs: dict[tuple[Any, ...] | None, Remembered] = {}
@@ -84,7 +88,7 @@ class Memo:
 
     def call(self, func: Any, args: tuple[Any, ...], kwargs: dict[str, Any]) -> Any:
         """``func(*args, **kwargs)``, without calling it where the same was called before."""
-        key = _key(facts_of(func), args, kwargs, []) if type(func) is OpOverload else None
+        key = key_of(facts_of(func), args, kwargs, []) if type(func) is OpOverload else None
         known = _outputs.get(key) if key is not None else None
         if known is not None and known.recipe is not None:
             return self.outputs(known.recipe, args)
@@ -97,7 +101,7 @@ class Memo:
 
     def recall(self, facts: Facts, args: tuple[Any, ...], kwargs: dict[str, Any], tensors: list[FakeTensor]) -> Remembered | None:
         """What is remembered of the same op on the same arguments, if its outputs can be made. ``tensors`` gets the fake tensors."""
-        key = _key(facts, args, kwargs, tensors)
+        key = key_of(facts, args, kwargs, tensors)
         known = _outputs.get(key)  # (None is no key)
         return known if known is not None and known.recipe is not None else None
 
@@ -117,9 +121,16 @@ class Memo:
             return first
         if type(recipe) is Fresh:
             return self.fake(torch.empty_strided(recipe.shape, recipe.strides, dtype=recipe.dtype, device=META), recipe.device)
+        return self._window(args[0], *recipe)
+
+    def window(self, base: Tensor, shape: tuple[int, ...], strides: tuple[int, ...], offset: int, device: torch.device) -> FakeTensor:
+        """A tensor on the storage of another one, of its dtype."""
+        with torch._C._DisableTorchDispatch():
+            return self._window(base, shape, strides, offset, device)
+
+    def _window(self, base: Tensor, shape: tuple[int, ...], strides: tuple[int, ...], offset: int, device: torch.device) -> FakeTensor:
         # (Torch adds the offset to that of the tensor, whose dtype and flags the new one has.)
-        made = _reinterpret_tensor(args[0], recipe.shape, recipe.strides, recipe.offset - args[0].storage_offset())
-        return self.fake(made, recipe.device)
+        return self.fake(_reinterpret_tensor(base, shape, strides, offset - base.storage_offset()), device)
 
     def fake(self, meta: Tensor, device: torch.device) -> FakeTensor:
         """A fake tensor on a device, with the shape and the storage of one on the meta device.
@@ -137,7 +148,7 @@ class Memo:
         return made
 
 
-def _key(facts: Facts, args: tuple[Any, ...], kwargs: dict[str, Any], tensors: list[FakeTensor]) -> tuple[Any, ...] | None:
+def key_of(facts: Facts, args: tuple[Any, ...], kwargs: dict[str, Any], tensors: list[FakeTensor]) -> tuple[Any, ...] | None:
     """All that decides the outputs, or None for a call that must be made: of a user's op, on values, or on tensors of a special kind.
 
     ``tensors`` gets the fake tensors, in order.

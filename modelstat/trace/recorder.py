@@ -70,6 +70,11 @@ class Recorder(TorchDispatchMode):
         self._read: set[int] = set()
         self._casts: dict[int, tuple[weakref.ref[Tensor], list[Tensor]]] = {}
 
+    @property
+    def is_suspended(self) -> bool:
+        """Whether ops are not written down now."""
+        return self._suspended > 0
+
     @contextmanager
     def suspended(self) -> Iterator[None]:
         """Lets ops run without writing them down."""
@@ -150,14 +155,22 @@ class Recorder(TorchDispatchMode):
         module, call = self.place(held, not view)
         if not view:
             self._read.update([spec.value for spec in inputs])
-        if held and (view or name in CASTS):
-            # A cast or transposed weight is still that module's weight.
+        if held and self.passes_on(name, view):
             for tensor in made:
-                self._casts[id(tensor)] = (weakref.ref(tensor), held)
+                self.stands_for(tensor, held)
         self.ops.append(_Written(name, overload, inputs, names, outputs, arguments, module, call, view, mutates))
         clock = self.values.clock = len(self.ops)
         if self.progress is not None and clock % 50 == 0:
             self.progress(clock)
+
+    def passes_on(self, name: str, view: bool) -> bool:
+        """Whether what an op makes of a parameter stands for it: a cast or transposed weight is still that module's weight."""
+        return view or name in CASTS
+
+    def stands_for(self, tensor: Tensor, held: list[Tensor]) -> None:
+        """From here on, an op that reads the tensor reads the parameters ``held``."""
+        if held:
+            self._casts[id(tensor)] = (weakref.ref(tensor), held)
 
     def place(self, held: list[Tensor], computes: bool) -> tuple[int, int]:
         """Row and call index of the module that an op belongs to which reads the parameters ``held``."""

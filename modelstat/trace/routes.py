@@ -42,6 +42,12 @@ def routed(names: tuple[str, ...], route: Route, device: str) -> Iterator[None]:
         _route, _device = before
 
 
+def beneath(op: Any, args: tuple[Any, ...], kwargs: dict[str, Any]) -> Any:
+    """Calls an op on torch's own route."""
+    with torch._C._ExcludeDispatchKeyGuard(_key_set()):
+        return op(*args, **kwargs)
+
+
 @cache
 def _laid(names: tuple[str, ...]) -> Any:
     """The key, with a function for each op."""
@@ -64,6 +70,11 @@ def _key() -> Any:
     return key
 
 
+@cache
+def _key_set() -> Any:
+    return torch._C.DispatchKeySet(_key())
+
+
 _libraries: list[torch.library.Library] = []
 """What is laid lasts as long as these."""
 
@@ -77,13 +88,10 @@ def _lay(name: str) -> None:
         for device, key in AUTOCAST.items()
         if torch._C._dispatch_has_kernel_for_dispatch_key(op.name(), key)
     }
-    here = torch._C.DispatchKeySet(_key())
-
     def call(*args: Any, **kwargs: Any) -> Any:
         function = _route(name) if _route is not None else None
         if function is None or torch._C._functorch.peek_interpreter_stack() is not None:
-            with torch._C._ExcludeDispatchKeyGuard(here):
-                return op(*args, **kwargs)
+            return beneath(op, args, kwargs)
         if _device in casts and torch.is_autocast_enabled(_device):  # not any more, when it has cast and calls again
             return op.redispatch(casts[_device], *args, **kwargs)
         return function(*args, **kwargs)

@@ -14,6 +14,16 @@ from modelstat.records import TensorSpec, Value, natural_strides
 Kind = Literal["input", "parameter", "buffer", "constant", "activation"]
 
 
+PARTS = {
+    torch.sparse_coo: ("_indices", "_values"),
+    torch.sparse_csr: ("crow_indices", "col_indices", "values"),
+    torch.sparse_csc: ("ccol_indices", "row_indices", "values"),
+    torch.sparse_bsr: ("crow_indices", "col_indices", "values"),
+    torch.sparse_bsc: ("ccol_indices", "row_indices", "values"),
+}  # fmt: skip
+"""What a sparse tensor is made of, by its layout."""
+
+
 class Window(NamedTuple):
     """All of a :class:`~modelstat.records.TensorSpec` but its value."""
 
@@ -21,6 +31,10 @@ class Window(NamedTuple):
     dtype: str
     strides: tuple[int, ...]
     offset: int
+
+    def spec(self, value: int) -> TensorSpec:
+        """The window on a value."""
+        return TensorSpec(self.shape, self.dtype, self.strides, value, self.offset)
 
 
 class ValueTable:
@@ -44,13 +58,18 @@ class ValueTable:
         model runs: such a one was made there, out of the recorder's sight.)
         """
         shape = shape_of(tensor)
+        if tensor.layout in PARTS:
+            return self._apart(tensor, shape, kind)
         try:
             strides = natural_strides(shape) if tensor.is_nested else tuple(tensor.stride())
             return self.window(tensor, Window(shape, dtype_name(tensor.dtype), strides, int(tensor.storage_offset())), kind)
         except (RuntimeError, NotImplementedError):
-            # Sparse and opaque tensors have no storage of their own.
-            index = self._index(tensor, id(tensor), _parts_bytes(tensor), kind)
-            return TensorSpec(shape, dtype_name(tensor.dtype), natural_strides(shape), index)
+            return self._apart(tensor, shape, kind)
+
+    def _apart(self, tensor: torch.Tensor, shape: tuple[int, ...], kind: Kind) -> TensorSpec:
+        """A sparse or opaque tensor, which has no storage of its own."""
+        index = self._index(tensor, id(tensor), _parts_bytes(tensor), kind)
+        return TensorSpec(shape, dtype_name(tensor.dtype), natural_strides(shape), index)
 
     def window(self, tensor: torch.Tensor, seen: Window, kind: Kind = "activation") -> TensorSpec:
         """:meth:`spec` of a tensor of which all but its value is known already."""
@@ -59,8 +78,7 @@ class ValueTable:
         index = self._ids.get(key)
         if index is None or size > self._rows[index]["bytes"]:
             index = self._index(storage, key, size, kind)
-        shape, dtype, strides, offset = seen
-        return TensorSpec(shape, dtype, strides, index, offset)
+        return seen.spec(index)
 
     def _index(self, handle: Any, key: int, size: int, kind: Kind) -> int:
         index = self._ids.get(key)
@@ -94,6 +112,8 @@ class ValueTable:
 
     def index(self, tensor: torch.Tensor) -> int | None:
         """The id of a tensor's value, if it has one."""
+        if tensor.layout in PARTS:
+            return self._ids.get(id(tensor))
         try:
             return self._ids.get(tensor.untyped_storage()._cdata)
         except (RuntimeError, NotImplementedError):
@@ -144,12 +164,5 @@ def dtype_name(dtype: torch.dtype) -> str:
 
 def _parts_bytes(tensor: torch.Tensor) -> int:
     """Bytes of a sparse tensor: its values and its indices."""
-    names = {
-        torch.sparse_coo: ("_indices", "_values"),
-        torch.sparse_csr: ("crow_indices", "col_indices", "values"),
-        torch.sparse_csc: ("ccol_indices", "row_indices", "values"),
-        torch.sparse_bsr: ("crow_indices", "col_indices", "values"),
-        torch.sparse_bsc: ("ccol_indices", "row_indices", "values"),
-    }.get(tensor.layout, ())
-    parts = [getattr(tensor, name)() for name in names]
+    parts = [getattr(tensor, name)() for name in PARTS.get(tensor.layout, ())]
     return sum(part.numel() * part.element_size() for part in parts)

@@ -14,7 +14,7 @@ import torch.nn.functional as F
 from torch import Tensor, nn
 
 from modelstat.records import Trace
-from modelstat.trace import memo
+from modelstat.trace import memo, sequences
 from modelstat.trace.capture import capture
 
 CASES = sorted((Path(__file__).parents[1] / "cases").glob("*.py"))
@@ -37,11 +37,12 @@ def told(walk: Callable[[], Trace]) -> Trace | str:
 
 
 def same(walk: Callable[[], Trace], monkeypatch: pytest.MonkeyPatch) -> Trace | str:
-    """Asserts that three walks in a row, which remember more and more, are like one that remembers nothing."""
+    """Asserts that four walks in a row, which remember more and more, are like one that remembers nothing."""
     with monkeypatch.context() as without:
-        without.setattr(memo, "_key", lambda *_: None)
+        for module in (memo, sequences):
+            without.setattr(module, "key_of", lambda *_: None)
         plain = told(walk)
-    for _ in range(3):
+    for _ in range(4):
         assert told(walk) == plain
     return plain
 
