@@ -14,8 +14,11 @@ from typing import TYPE_CHECKING, Any
 import torch
 from torch import Tensor
 
+from modelstat.trace.arguments import tensors_of
 from modelstat.trace.differentiable import Tensors, Whole, needs_gradient
+from modelstat.trace.nested import PLAIN
 from modelstat.trace.recurrent import GATES, Layers
+from modelstat.trace.routes import beneath
 from modelstat.trace.sequences import FALLING, Sequences
 
 if TYPE_CHECKING:
@@ -192,7 +195,17 @@ class Composites:
 
     def _values(self, kind: str, overload: str, arguments: tuple[Any, ...]) -> Any:
         """What computes the results of an RNN call in a real run; None in a fake one."""
-        return (lambda: getattr(getattr(torch.ops.aten, kind), overload).decompose(*arguments)) if self.recorder.real else None
+        if not self.recorder.real:
+            return None
+        op = getattr(getattr(torch.ops.aten, kind), overload)
+        if not all(type(tensor) in PLAIN for tensor in tensors_of(arguments)):
+            return lambda: op.decompose(*arguments)
+
+        def run() -> Any:
+            with torch._C._DisableTorchDispatch():  # (hundreds of ops that nobody would write down)
+                return beneath(op, arguments, {})
+
+        return run
 
 
 def _states(kind: str, hx: Any) -> tuple[Tensor, ...]:
