@@ -119,7 +119,8 @@ class Analysis:
             return ()
         step = self._training is not None
         return tuple(
-            None if roof.missing else parallel(self.trace, self.costs, roof.gpu, self._layout, training=step) for roof in self.rooflines
+            None if roof.missing else parallel(self.trace, self.costs, roof.gpu, self._layout, self._execution, training=step)
+            for roof in self.rooflines
         )
 
     @cached_property

@@ -16,6 +16,8 @@ from modelstat.deploy.stages import Stage, stages
 from modelstat.errors import MissingPeakError, UsageError
 from modelstat.hardware.gpu import Gpu
 from modelstat.memory.peak import peak_memory, weight_bytes
+from modelstat.predict.execution import Execution
+from modelstat.predict.prediction import predict
 from modelstat.predict.roofline import FITS_SHARE, roofline
 from modelstat.predict.variant import samples
 from modelstat.records import Trace
@@ -48,6 +50,9 @@ class Parallel(msgspec.Struct, frozen=True):
     ``flops``, ``bytes`` and ``weight_bytes`` are those of the GPU that has most of each; ``peak_bytes`` is a bound: with a pipeline the
     largest weights plus the largest activations. Times (s) are sums over the stages that a batch goes through, one after another:
     arithmetic, memory and exchanges. The pass takes at least the largest and at most the sum of the three, and the bound is the largest.
+    ``predicted_seconds`` (s) is what a stopwatch should show: the predicted time of a GPU's part of every op, and then the exchanges, which
+    nothing hides; ``low_seconds`` and ``high_seconds`` are the 90 % interval of the former, and the same exchanges. None where it is not
+    known.
     ``throughput`` (samples/s) is at most that of all replicas, with every stage busy.
     """
 
@@ -66,6 +71,9 @@ class Parallel(msgspec.Struct, frozen=True):
     comm_seconds: float
     alone_seconds: float
     split_share: float
+    predicted_seconds: float | None
+    low_seconds: float | None
+    high_seconds: float | None
     gradient: Collective | None
     throughput: float | None
 
@@ -86,8 +94,10 @@ class Parallel(msgspec.Struct, frozen=True):
         return max(sides, key=lambda side: sides[side])
 
 
-def parallel(trace: Trace, costs: Sequence[Cost], gpu: Gpu, layout: Layout, *, training: bool = False) -> Parallel:
-    """What a layout makes of a trace. ``training`` adds the all-reduce of the gradients among replicas.
+def parallel(
+    trace: Trace, costs: Sequence[Cost], gpu: Gpu, layout: Layout, execution: Execution | None = None, *, training: bool = False
+) -> Parallel:
+    """What a layout makes of a trace that is run as ``execution`` says. ``training`` adds the all-reduce of the gradients among replicas.
 
     Raises UsageError for a layout that the model cannot take or a GPU whose link is unknown, MissingPeakError without a peak.
     """
@@ -108,6 +118,7 @@ def parallel(trace: Trace, costs: Sequence[Cost], gpu: Gpu, layout: Layout, *, t
     parts = stages(part.trace, part.costs, each, layout.pipeline, link) if layout.pipeline > 1 else ()
     sends = tuple(Collective("send", stage.sent_bytes, 2, stage.last) for stage in parts[:-1])
     comm = sum(comm_of) + sum(one.seconds(link) for one in sends)
+    predicted = predict(part.trace, part.costs, gpu, execution)
     peak = peak_memory(part.trace)
     weights = max((stage.weight_bytes for stage in parts), default=weight_bytes(part.trace))
     held = weights + peak.activation_bytes
@@ -141,6 +152,13 @@ def parallel(trace: Trace, costs: Sequence[Cost], gpu: Gpu, layout: Layout, *, t
         comm_seconds=comm,
         alone_seconds=max(alone.compute_seconds or 0.0, alone.memory_seconds or 0.0),
         split_share=part.split_share,
+        predicted_seconds=_after(predicted.seconds, comm),
+        low_seconds=_after(predicted.low_seconds, comm),
+        high_seconds=_after(predicted.high_seconds, comm),
         gradient=Collective("all-reduce", trainable, layout.data) if training and layout.data > 1 else None,
         throughput=layout.data * batch / slowest if batch and slowest else None,
     )
+
+
+def _after(seconds: float | None, comm: float) -> float | None:
+    return None if seconds is None else seconds + comm

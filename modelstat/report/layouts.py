@@ -61,6 +61,9 @@ class LayoutEntry(msgspec.Struct, frozen=True, kw_only=True):
     lower_ms: float | None = None
     upper_ms: float | None = None
     bound: str | None = None
+    predicted_ms: float | None = None
+    predicted_low_ms: float | None = None
+    predicted_high_ms: float | None = None
     alone_ms: float | None = None
     throughput: float | None = None
     collectives: tuple[CollectiveEntry, ...] = ()
@@ -100,6 +103,9 @@ def layout_entry(trace: Trace, gpu: Gpu, layout: Layout, found: Parallel | None,
         lower_ms=milliseconds(found.lower_seconds),
         upper_ms=milliseconds(found.upper_seconds),
         bound=found.bound,
+        predicted_ms=milliseconds(found.predicted_seconds),
+        predicted_low_ms=milliseconds(found.low_seconds),
+        predicted_high_ms=milliseconds(found.high_seconds),
         alone_ms=milliseconds(found.alone_seconds),
         throughput=found.throughput,
         collectives=tuple(collective(one, path(one.op)) for one in found.collectives),

@@ -38,6 +38,10 @@ def lines(found: Parallel) -> list[tuple[str, str]]:
     low, high = units.seconds(found.lower_seconds), units.seconds(found.upper_seconds)
     alone = units.seconds(found.alone_seconds)
     what.append(("Bounds", f"{low} to {high} a pass, {found.bound}-bound ({sides}); one GPU alone at least {alone}"))
+    if found.predicted_seconds is not None and found.low_seconds is not None and found.high_seconds is not None:
+        predicted, fast, slow = map(units.seconds, (found.predicted_seconds, found.low_seconds, found.high_seconds))
+        spent = f", exchanges {units.seconds(found.comm_seconds)} of it" if found.comm_seconds else ""
+        what.append(("Predicted", f"{predicted} a pass (90 %: {fast} to {slow}){spent}"))
     if found.throughput is not None:
         what.append(("Throughput", f"at most {units.per_second(found.throughput)} samples/s, every GPU busy"))
     if found.gradient is not None and found.link is not None:

@@ -16,6 +16,8 @@ from modelstat.deploy.stages import stages
 from modelstat.errors import UsageError
 from modelstat.hardware.database import find
 from modelstat.hardware.gpu import Gpu
+from modelstat.predict.execution import Execution
+from modelstat.predict.prediction import predict
 from modelstat.predict.roofline import roofline
 from modelstat.records import Parameter, Trace
 from tests.predict.sample import Writer
@@ -108,6 +110,21 @@ def test_bounds() -> None:
     assert found.upper_seconds == pytest.approx(compute + memory + comm)
     assert found.bound == "comm"
     assert parallel(trace, costs, CHIP, Layout(data=4)).bound == "memory", "64 rows are near the ridge; norm, relu and sum tip it"
+
+
+@pytest.mark.parametrize("layout", [Layout(), Layout(tensor=2), Layout(pipeline=2), Layout(tensor=2, pipeline=2, data=3)])
+@pytest.mark.parametrize("execution", [Execution(), Execution("compile", cuda_graph=True)])
+def test_what_is_predicted(layout: Layout, execution: Execution) -> None:
+    """One GPU's part of every op, with its interval, and then the exchanges."""
+    trace, gpu = block(), find("a100-sxm-80")
+    costs = costs_of(trace)
+    found = parallel(trace, costs, gpu, layout, execution)
+    local = shards(trace, costs, layout.tensor)
+    part = predict(local.trace, local.costs, gpu, execution)
+    assert None not in (part.seconds, part.low_seconds, part.high_seconds)
+    expected = [seconds + found.comm_seconds for seconds in (part.seconds, part.low_seconds, part.high_seconds) if seconds is not None]
+    assert [found.predicted_seconds, found.low_seconds, found.high_seconds] == pytest.approx(expected)
+    assert (found.comm_seconds > 0.0) == (layout.tensor * layout.pipeline > 1)
 
 
 def test_gradients_of_replicas() -> None:
