@@ -37,6 +37,7 @@ def size(
     ttft: Annotated[str | None, option(LANGUAGE, "TIME")] = None,
     tpot: Annotated[str | None, option(LANGUAGE, "TIME")] = None,
     kv_cache: Annotated[str | None, option(LANGUAGE, "FORMAT")] = None,
+    tensor_parallel: Annotated[int | None, option(LANGUAGE, "N")] = None,
     mode: Annotated[Mode, option(RUN, "MODE")] = "eager",
     cuda_graph: Annotated[bool, option(RUN)] = False,
     channels_last: Annotated[bool, option(RUN)] = False,
@@ -67,6 +68,7 @@ def size(
         ttft: Limit of the mean time to the first token: 500ms.
         tpot: Limit of the mean time per output token: 50ms.
         kv_cache: fp8 or int8: keys and values kept in one byte each.
+        tensor_parallel: GPUs that share each layer, 1 by default.
         mode: eager (the default) or compile: kernels fused.
         cuda_graph: One launch for all kernels: no host cost per op.
         channels_last: Images with their channels innermost.
@@ -90,6 +92,7 @@ def size(
     if phase is None:
         rate, limit = check_one_pass({
             "--prompt": prompt, "--generate": generate, "--tokens": tokens, "--ttft": ttft, "--tpot": tpot, "--kv-cache": kv_cache,
+            "--tensor-parallel": tensor_parallel,
         }, qps, latency)  # fmt: skip
     else:
         check_serving({"--latency": latency, "--input": input, "--channels-last": channels_last})
@@ -113,6 +116,6 @@ def size(
         served = size_serving(
             model, qps=qps, tokens=tokens, ttft=first, tpot=each, prompt=prompt, generate=generate, kv_cache=kv_cache, gpu=gpu or "all",
             prices=prices, precision=wanted, weights=weights, activations=activations, group=group, plan=plan, mode=mode, host=host,
-            cuda_graph=cuda_graph, cache=not no_cache, progress=progress,
+            cuda_graph=cuda_graph, tensor_parallel=1 if tensor_parallel is None else tensor_parallel, cache=not no_cache, progress=progress,
         )  # fmt: skip
         render_serving(served, format, out.stream, top=top, width=width)

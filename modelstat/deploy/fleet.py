@@ -35,14 +35,15 @@ class Fleet(NamedTuple):
     cost_per_hour: float | None
 
 
-def fleet(gpu: Gpu, demand: float, capacity: float, prices: Prices | None) -> Fleet:
-    """As many as bear ``demand`` and HEADROOM more, where one bears ``capacity``, in the same unit."""
+def fleet(gpu: Gpu, demand: float, capacity: float, prices: Prices | None, *, together: int = 1) -> Fleet:
+    """As many as bear ``demand`` and HEADROOM more, where ``together`` of them bear ``capacity``, in the same unit."""
     # Rounded, so that no binary fraction asks for a GPU: 3 x 1.3 is a little more than 3.9.
-    count = max(1, ceil(round(demand * (1.0 + HEADROOM) / capacity, 9)))
+    groups = max(1, ceil(round(demand * (1.0 + HEADROOM) / capacity, 9)))
+    count = groups * together
     price = prices.hourly.get(gpu.key) if prices else None
     return Fleet(
         gpus=count,
-        utilisation=demand / (count * capacity),
+        utilisation=demand / (groups * capacity),
         power_watts=None if gpu.tdp_w is None else gpu.tdp_w * count,
         cost_per_hour=None if price is None else price * count,
     )

@@ -6,6 +6,7 @@ import re
 
 import msgspec
 
+from modelstat.errors import UsageError
 from modelstat.hardware.gpu import Gpu
 
 PCIE_LANE_GBS = {1: 0.25, 2: 0.5, 3: 0.985, 4: 1.969, 5: 3.938, 6: 7.563}
@@ -44,3 +45,11 @@ def link(gpu: Gpu) -> Link | None:
     if found is None or lane is None:
         return None
     return Link(lane * int(found[2]) * 1e9, HOP_SECONDS["PCIe"], START_SECONDS, f"PCIe {gpu.pcie}, as no interconnect is known")
+
+
+def link_between(gpu: Gpu) -> Link:
+    """The link between GPUs that work together. Raises UsageError where none is known."""
+    found = link(gpu)
+    if found is None:
+        raise UsageError(f"{gpu.name} ({gpu.key}) has neither interconnect nor PCIe in the database: several do not work together")
+    return found

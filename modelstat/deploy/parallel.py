@@ -9,7 +9,7 @@ import msgspec
 
 from modelstat.cost.record import Cost
 from modelstat.deploy.collectives import Collective
-from modelstat.deploy.links import Link
+from modelstat.deploy.links import Link, link_between
 from modelstat.deploy.links import link as link_of
 from modelstat.deploy.shards import shards
 from modelstat.deploy.stages import Stage, stages
@@ -102,11 +102,8 @@ def parallel(
     Raises UsageError for a layout that the model cannot take or a GPU whose link is unknown, MissingPeakError without a peak.
     """
     layout.check()
-    link = link_of(gpu)
-    if link is None:
-        if layout.tensor * layout.pipeline > 1 or (training and layout.data > 1):
-            raise UsageError(f"{gpu.name} ({gpu.key}) has neither interconnect nor PCIe in the database: several do not work together")
-        link = Link(float("inf"), source="none is needed")
+    needed = layout.tensor * layout.pipeline > 1 or (training and layout.data > 1)
+    link = link_between(gpu) if needed else link_of(gpu) or Link(float("inf"), source="none is needed")
     part = shards(trace, costs, layout.tensor)
     times = roofline(part.trace, part.costs, gpu)
     if times.missing is not None or times.compute_seconds is None or times.memory_seconds is None:

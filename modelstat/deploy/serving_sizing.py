@@ -10,6 +10,7 @@ import msgspec
 
 from modelstat import collector, units
 from modelstat.deploy.fleet import BATCHES, Out, fleet, rank, short
+from modelstat.deploy.links import link
 from modelstat.deploy.prices import Prices
 from modelstat.errors import MissingPeakError, UsageError
 from modelstat.hardware.gpu import Gpu
@@ -21,6 +22,9 @@ from modelstat.serving.steps import Step, Steps
 
 Limit = Literal["memory", "ttft", "tpot", "throughput"]
 """What stands against a larger batch: it does not fit, is not in time, or serves fewer requests/s."""
+
+
+ALONE = "neither interconnect nor PCIe in the database: several do not work together"
 
 
 class ServingDemand(msgspec.Struct, frozen=True):
@@ -62,6 +66,7 @@ class ServingDemand(msgspec.Struct, frozen=True):
 class SizedServing(msgspec.Struct, frozen=True, kw_only=True):
     """One GPU that can do it, ``batch`` sequences writing together. Rates are one GPU's, times (s) as in :class:`Steady`.
 
+    Where several work together, rates and times are theirs, and bytes one GPU's.
     ``limit`` is what stands against a larger batch, None where none is tried. ``needed_bytes`` is the most that is held
     at once (B). ``power_watts`` (W) is a bound: all boards at their TDP, and so is ``joules_per_token`` (J). Costs are in the prices'
     currency. None where a figure is not known.
@@ -90,7 +95,7 @@ class ServingSizing(msgspec.Struct, frozen=True, kw_only=True):
     """The answer: GPUs that can, the best first, and those that cannot.
 
     Ranked as :class:`modelstat.deploy.sizing.Sizing`, by time per token where all else is equal. ``model`` is what holds on every GPU, its
-    numbers for one sequence.
+    numbers for one sequence. ``tensor_parallel`` GPUs work together on every pass.
     """
 
     schema: Literal["modelstat-serving-sizing/1"] = "modelstat-serving-sizing/1"
@@ -99,19 +104,20 @@ class ServingSizing(msgspec.Struct, frozen=True, kw_only=True):
     ranked: tuple[SizedServing, ...]
     out: tuple[Out, ...]
     currency: str | None
+    tensor_parallel: int = 1
 
 
 class _Board:
     """A GPU while batches are tried on it."""
 
-    def __init__(self, gpu: Gpu) -> None:
-        self.gpu = gpu
+    def __init__(self, gpu: Gpu, together: int) -> None:
+        self.gpu, self.together = gpu, together
         self.room = None if gpu.memory_bytes is None else FITS_SHARE * gpu.memory_bytes
         self.best: tuple[Steady, Step] | None = None
         self.largest = 0
         """The largest batch that fits and is in time."""
         self.limit: Limit | None = None
-        self.reason = ""
+        self.reason = ALONE if together > 1 and link(gpu) is None else ""
 
 
 def size(
@@ -124,8 +130,8 @@ def size(
     :meth:`ServingDemand.check`.
     """
     demand.check()
-    boards = [_Board(gpu) for gpu in gpus]
-    trying = boards
+    boards = [_Board(gpu, steps.gpus) for gpu in gpus]
+    trying = [board for board in boards if not board.reason]
     for batch in BATCHES:
         if not trying:
             break
@@ -136,7 +142,10 @@ def size(
     ranked = [_sized(board, demand, prices) for board in boards if board.best]
     ranked.sort(key=lambda one: rank(one.cost_per_hour, one.gpus, one.power_watts, one.tpot_seconds))
     out = tuple(Out(board.gpu, board.reason) for board in boards if not board.best)
-    return ServingSizing(demand=demand, model=model, ranked=tuple(ranked), out=out, currency=prices.currency if prices else None)
+    currency = prices.currency if prices else None
+    return ServingSizing(
+        demand=demand, model=model, ranked=tuple(ranked), out=out, currency=currency, tensor_parallel=steps.gpus
+    )
 
 
 def _goes_on(board: _Board, steps: Steps, step: Step, demand: ServingDemand) -> bool:
@@ -163,7 +172,8 @@ def _too_large(room: float, steps: Steps, step: Step) -> str:
     weights = weight_bytes(steps.alone.prompt)
     there = f"{units.bytes_(room)} are there"
     if weights > room:
-        return f"weights do not fit: {units.bytes_(weights)}, {there}; {ceil(weights / room)} of them would hold the weights"
+        each, enough = " on each" if steps.gpus > 1 else "", ceil(steps.gpus * weights / room)
+        return f"weights do not fit: {units.bytes_(weights)}{each}, {there}; {enough} of them would hold the weights"
     return f"no sequence fits: one needs {units.bytes_(step.needed_bytes)}, {units.bytes_(weights)} of it weights, {there}"
 
 
@@ -183,7 +193,7 @@ def _sized(board: _Board, demand: ServingDemand, prices: Prices | None) -> Sized
     steady, step = board.best
     assert steady.tpot_seconds is not None
     assert steady.ttft_seconds is not None
-    needed = fleet(board.gpu, demand.qps, steady.requests_per_second, prices)
+    needed = fleet(board.gpu, demand.qps, steady.requests_per_second, prices, together=board.together)
     power, cost, tokens = needed.power_watts, needed.cost_per_hour, demand.tokens_per_second
     return SizedServing(
         gpu=board.gpu,

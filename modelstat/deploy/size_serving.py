@@ -36,6 +36,7 @@ def size_serving(
     mode: str = "eager",
     host: str | float = "typical",
     cuda_graph: bool = False,
+    tensor_parallel: int = 1,
     cache: bool = True,
     progress: Callable[[int], None] | None = None,
 ) -> ServingSizing:
@@ -60,13 +61,16 @@ def size_serving(
         mode: eager or compile.
         host: fast, typical, slow, or the microseconds that the host needs to issue an op.
         cuda_graph: one launch for all kernels.
+        tensor_parallel: GPUs of a kind that share each layer and work together on every pass.
         cache: read traces that are there already, and keep new ones.
         progress: is told the number of ops while a model is walked.
 
     Raises:
-        UsageError: not exactly one of ``qps`` and ``tokens``, a demand or a limit that is not above 0, a model that does not generate text;
+        UsageError: not exactly one of ``qps`` and ``tokens``, a demand or a limit that is not above 0, a model that does not generate text,
+            GPUs whose number does not divide its heads;
             InputError: a request that is longer than the model's positions; and what building and walking a model raise.
     """
+    from modelstat.deploy.parallel import Layout
     from modelstat.deploy.plan import make_plan
     from modelstat.deploy.prices import read_prices
     from modelstat.deploy.quantized import planned
@@ -74,10 +78,12 @@ def size_serving(
     from modelstat.given import fleet_gpus
     from modelstat.predict.execution import parse_execution
     from modelstat.serving.cache import checked_format, stored
+    from modelstat.serving.group import Group
     from modelstat.serving.phase import GENERATE, PROMPT, checked
     from modelstat.serving.serving import serving
     from modelstat.serving.steps import Steps
 
+    Layout(tensor=tensor_parallel).check()
     gpus = fleet_gpus(gpu)
     running = parse_execution(mode, str(host), cuda_graph=cuda_graph)
     form = None if kv_cache is None else checked_format(kv_cache)
@@ -94,8 +100,9 @@ def size_serving(
         trace = trace if form is None else stored(trace, form)
         return trace if precision_plan is None else planned(trace, precision_plan)
 
-    steps = Steps(walk, read, written, running)
-    facts = serving(steps.alone, (), running, batch=1, prompt=read, generate=written, kv_cache=form)
+    whole = Steps(walk, read, written, running)
+    facts = serving(whole.alone, (), running, batch=1, prompt=read, generate=written, kv_cache=form)
+    steps = whole if tensor_parallel == 1 else Steps(Group(whole.walk, tensor_parallel), read, written, running)
     return size(steps, facts, gpus, demand, prices=priced)
 
 

@@ -53,12 +53,14 @@ def grid(sizing: ServingSizing, top: int | None = None) -> Grid:
 
 def caption(sizing: ServingSizing) -> str:
     """What the columns mean, and what is assumed."""
+    several = sizing.tensor_parallel
+    whose = "one GPU's" if several == 1 else f"those of {several} GPUs that share each layer, memory is one's"
     faster = "" if "CUDA graph" in sizing.model.execution else "; serving engines replay graphs: --mode compile --cuda-graph"
     return (
         f"{fleet.ranking(sizing.currency)} Capacity is {HEADROOM:.0%} above the demand. batch: sequences that write together, the largest "
         f"of {len(BATCHES)} from {BATCHES[0]} to {BATCHES[-1]} up to the limit. TTFT = step / 2 + batch x prompt^2 / (2 (G - 1) step) + "
         "prompt and TPOT = step + (batch - 1) prompt / (G - 1) for G tokens written: means of a GPU that serves without a pause, waits for "
-        "a place aside. requests/s and tokens/s (written) are one GPU's; in use is the demand's share of all; power is at most all boards "
+        f"a place aside. requests/s and tokens/s (written) are {whose}; in use is the demand's share of all; power is at most all boards "
         f"at their TDP; fits - : the memory is the machine's and not checked. Passes are predicted ({sizing.model.execution}{faster}); the "
         "report of --phase serve on one GPU has the interval."
     )
@@ -90,8 +92,11 @@ def demand_text(demand: ServingDemand) -> str:
 def render(sizing: ServingSizing, form: str, file: TextIO, *, top: int | None = None, width: int | None = None) -> None:
     """Write as table, json, csv or markdown."""
     shown, model = grid(sizing, top), sizing.model
+    several = sizing.tensor_parallel
+    layout = () if several == 1 else (("Layout", f"{several}-way tensor parallel; exchanges come after each GPU's part of a pass"),)
     head = (
         ("Model", model_text(model)),
+        *layout,
         ("Demand", demand_text(sizing.demand)),
         ("Answer", fleet.answer(len(sizing.ranked), len(sizing.out))),
     )

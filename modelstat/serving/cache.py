@@ -69,8 +69,8 @@ def token_bytes(trace: Trace) -> int:
 
 
 def cache_bytes(trace: Trace) -> int:
-    """The whole cache after the pass (B)."""
-    return sum(spec.bytes for spec in tensors(trace))
+    """The whole cache after the pass (B); of one of several GPUs, what it has of it."""
+    return sum(trace.values[value].bytes for value in {spec.value for spec in tensors(trace)})
 
 
 def checked_format(text: str) -> Format:

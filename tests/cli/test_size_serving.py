@@ -51,6 +51,24 @@ def test_the_table(run: Run) -> None:
     assert "replay graphs" not in out
 
 
+def test_several_gpus_together(run: Run) -> None:
+    """Two work as one: they come in twos, and a board that nothing connects is out."""
+    asked = (*SIZE, "--qps", "40000", "--gpu", "l4,h100,jetson-nano", "--mode", "compile", "--cuda-graph")
+    code, out, _ = run(*asked, "--tensor-parallel", "2")
+    assert code == 0
+    flat = " ".join(out.split())
+    assert "2-way tensor parallel" in flat
+    assert "neither interconnect nor PCIe in the database" in flat
+    assert "those of 2 GPUs that share each layer" in flat
+    (two, one) = (json.loads(run(*asked, *given, "--format", "json")[1]) for given in (("--tensor-parallel", "2"), ()))
+    assert (two["tensor_parallel"], one["tensor_parallel"]) == (2, 1)
+    for row in two["ranked"]:
+        assert row["gpus"] % 2 == 0
+        assert row["utilisation"] == pytest.approx(40000 / (row["gpus"] / 2 * row["requests_per_second"]))
+        assert row["power_watts"] == row["gpus"] * row["gpu"]["tdp_w"]
+    assert two["model"] == one["model"]
+
+
 @pytest.mark.parametrize("width", [80, 200])
 def test_it_fits_into_the_terminal(width: int) -> None:
     found = size_serving(SPEC, qps=1000, precision="bf16", prompt=64, generate=32)
@@ -106,6 +124,8 @@ def test_a_row_says_what_limits_it(run: Run) -> None:
         (("--qps", "5", "--gpu", "t5"), "t5"),
         (("--qps", "5", "--prices", "absent.toml"), "--prices absent.toml cannot be read"),
         (("--qps", "5", "--weights", "int9"), "choose from int8, int4, fp8, nf4"),
+        (("--qps", "5", "--tensor-parallel", "0"), "--tensor-parallel 0: give a whole number of GPUs of at least 1"),
+        (("--qps", "5", "--prompt", "8", "--generate", "8", "--tensor-parallel", "3"), "8 heads"),
     ],
 )
 def test_bad_input(run: Run, arguments: tuple[str, ...], message: str) -> None:
@@ -137,6 +157,7 @@ def test_a_model_that_writes_nothing(run: Run, small: str) -> None:
         (("--tokens", "5"), "--tokens 5.0 is for language models: add --phase serve"),
         (("--prompt", "8"), "--prompt 8 is for language models: add --phase serve"),
         (("--kv-cache", "fp8"), "--kv-cache fp8 is for language models: add --phase serve"),
+        (("--tensor-parallel", "2"), "--tensor-parallel 2 is for language models: add --phase serve"),
         ((), "a size needs a limit: add --latency TIME"),
     ],
 )
