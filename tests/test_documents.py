@@ -66,7 +66,6 @@ def missing(lines: tuple[str, ...], printed: list[str]) -> str | None:
 
 SLOW = {
     "llama3.1_8b": "walks eight billion parameters several times",
-    "size zoo_configs/llama3.1_70b": "walks seventy billion parameters several times",
     "--best": "tries some forty swaps",
     "--tensor-parallel": "walks a transformer for one table",
 }
