@@ -22,8 +22,15 @@ if TYPE_CHECKING:
 LEAST_SHARE = 0.01
 """Families of ops below this share of the time are summed up in the report."""
 
-REASONS = ("measured", "fused", "Winograd", "L2", "vector rate", "clock")
-"""Why a predicted time may be below the ideal one, see :func:`reason`."""
+REASONS = {
+    "measured": "a measurement corrected the times",
+    "fused": "fused kernels do not write and read again what is between their ops",
+    "Winograd": "Winograd's convolutions multiply less than their definition",
+    "L2": "the cache holds what was just written",
+    "vector rate": "fused multiply-adds run above half of the fp32 peak, which the roofline takes for vector work",
+    "clock": "the board runs above the boost clock of its datasheet",
+}
+"""Why a predicted time may be below the ideal one, see :func:`reason`, and how the report says so."""
 
 
 class FamilyTime(msgspec.Struct, frozen=True):
@@ -142,19 +149,10 @@ def throughput(trace: Trace, prediction: Prediction) -> float | None:
     return count / prediction.seconds if count and prediction.seconds else None
 
 
-BELOW_IDEAL = (
-    "less than the ideal, which takes the printed clock and reads everything from memory: "
-    "caches hold what was just written, and GeForce boards clock higher"
-)
-BELOW_IDEAL_COMPILED = "less than the ideal, which runs every op by itself and reads everything from memory: fused kernels do not"
-"""Why a prediction may lie below the sum of the rooflines of all ops."""
-
-
 def below_ideal(gpu: GpuEntry) -> str | None:
     """Why the predicted time is less than the ideal one, None where it is not."""
-    if gpu.ideal_ms is None or gpu.predicted_ms is None or not below(gpu.predicted_ms, gpu.ideal_ms):
-        return None
-    return BELOW_IDEAL_COMPILED if gpu.mode == "compile" else BELOW_IDEAL
+    reasons = gpu.layers[0].below_ideal if gpu.layers else None
+    return None if reasons is None else f"less than the ideal: {'; '.join(REASONS[name] for name in reasons.split(', '))}"
 
 
 def prediction_lines(gpu: GpuEntry) -> list[tuple[str, str]]:
