@@ -13,15 +13,19 @@ from modelstat.report.chart.point import Point
 from modelstat.report.chart.view import View, whole_point
 from modelstat.report.chart.window import Window, window
 from modelstat.report.grid import printable
+from modelstat.report.plot.names import draw_names
 from modelstat.report.plot.theme import Look
 
 if TYPE_CHECKING:
     from matplotlib.axes import Axes
     from matplotlib.figure import Figure
 
+Named = tuple[str, tuple[float, float]]
 MARKERS = {"compute": "o", "memory": "D", "overhead": "^", "none": "x"}
 NAMED = 5
-"""How many of the heaviest layers are named in the chart."""
+"""How many of the heaviest layers are named in the chart, where there is room."""
+LINE = 150
+"""Places along a line, from one side of the chart to the other."""
 LARGEST, WIDTH = 260.0, 7.5
 """Area of the point of the heaviest layer (square points) in a figure of this width (inches)."""
 
@@ -36,9 +40,8 @@ def paint(figure: Figure, views: Sequence[View], look: Look) -> None:
     colours = {board.key: look.ink if len(boards) == 1 else SERIES[index % len(SERIES)] for index, board in enumerate(boards)}
     for board in boards:
         draw_roofs(axes, frame, board, colours[board.key], named=len(boards) == 1)
-    if len(views) == 1:
-        _layers(axes, frame, views[0], look, LARGEST * (figure.get_figwidth() / WIDTH) ** 2)
-    _programs(axes, frame, views, colours, look)
+    layers = _layers(axes, frame, views[0], look, LARGEST * (figure.get_figwidth() / WIDTH) ** 2) if len(views) == 1 else []
+    programs = _programs(axes, frame, views, colours, look)
     if axes.get_legend_handles_labels()[0]:
         for handle in axes.legend(loc="lower right", fontsize="small").legend_handles:
             handle.set_sizes([30.0])  # type: ignore[union-attr]
@@ -47,6 +50,9 @@ def paint(figure: Figure, views: Sequence[View], look: Look) -> None:
     single = f"{view.model}, {batch}, {view.precision}"
     title = f"{printable(single)}\n{printable(view.device.name)}" if len(views) == 1 else "whole models under their roofs"
     axes.set_title(title, loc="left", fontsize="medium")
+    places = [place for _, place in (*layers, *programs)]
+    lines = [place for board in boards for place in _along_roofs(frame, board)]
+    draw_names(figure, axes, _telling(frame, layers) if len(views) == 1 else programs, [*places, *lines], look.ink)
 
 
 def draw_plane(axes: Axes, frame: Window) -> None:
@@ -75,7 +81,8 @@ def draw_roofs(axes: Axes, frame: Window, board: Device, colour: str, *, named: 
         _label(axes, text, (start, start * bandwidth), (-4, 2), colour, ha="right", va="bottom")
 
 
-def _layers(axes: Axes, frame: Window, view: View, look: Look, largest: float) -> None:
+def _layers(axes: Axes, frame: Window, view: View, look: Look, largest: float) -> list[Named]:
+    """Draws them, and returns their names and places, the heaviest first."""
     most = max((point.seconds or 0.0 for point in view.layers), default=0.0)
     placed = [(point, place) for point in view.layers if (place := frame.position(point.intensity, point.rate, point.bandwidth))]
     for bound, marker in MARKERS.items():
@@ -86,28 +93,45 @@ def _layers(axes: Axes, frame: Window, view: View, look: Look, largest: float) -
             outline: dict[str, Any] = {} if marker == "x" else {"edgecolors": look.ink, "linewidths": 0.4}
             xs, ys = zip(*(place for _, place in mine), strict=True)
             axes.scatter(xs, ys, s=sizes, marker=marker, color=BOUND_COLOURS[bound], alpha=0.75, label=label, zorder=3, **outline)
-    named: list[tuple[float, float]] = []
-    for point, place in sorted(placed, key=lambda pair: -(pair[0].seconds or 0.0)):
-        if len(named) < NAMED and all(_apart(frame, place, other) for other in named):
-            named.append(place)
-            _label(axes, _name(point), place, (5, -3), look.ink, ha="left", va="top")
+    return [(_name(point), place) for point, place in sorted(placed, key=lambda pair: -(pair[0].seconds or 0.0))]
+
+
+def _telling(frame: Window, layers: Sequence[Named]) -> list[Named]:
+    """The heaviest layers, of those on one spot the first."""
+    found: list[Named] = []
+    for name, place in layers:
+        if len(found) < NAMED and all(_apart(frame, place, other) for _, other in found):
+            found.append((name, place))
+    return found
 
 
 def _apart(frame: Window, one: tuple[float, float], other: tuple[float, float]) -> bool:
-    """Whether the names of two points would not cover each other: shares of the chart's width and height."""
+    """Whether two points are on different spots: shares of the chart's width and height."""
     across = abs(log10(one[0] / other[0])) / log10(frame.high / frame.low)
-    return across > 0.16 or abs(log10(one[1] / other[1])) / log10(frame.top / frame.bottom) > 0.04
+    return across > 0.08 or abs(log10(one[1] / other[1])) / log10(frame.top / frame.bottom) > 0.04
 
 
-def _programs(axes: Axes, frame: Window, views: Sequence[View], colours: dict[str, str], look: Look) -> None:
+def _along_roofs(frame: Window, board: Device) -> list[tuple[float, float]]:
+    """Places on a board's lines, so close that no name fits between."""
+    bandwidth = board.roofs[0].bandwidth
+    shown = [each for each in board.ceilings if each.on] or list(board.ceilings[:1])
+    xs = [frame.low * (frame.high / frame.low) ** (step / LINE) for step in range(LINE + 1)]
+    top = max((each.flops for each in shown), default=frame.top)
+    sloped = [(x, x * bandwidth) for x in xs if x * bandwidth <= top]
+    return sloped + [(x, each.flops) for each in shown for x in xs if x * bandwidth >= each.flops]
+
+
+def _programs(axes: Axes, frame: Window, views: Sequence[View], colours: dict[str, str], look: Look) -> list[Named]:
+    """Draws whole models, and returns their labels and places."""
+    placed: list[Named] = []
     for view in views:
         whole = view.program
         place = frame.position(whole.intensity, whole.rate, whole.bandwidth)
         if place:
             axes.scatter(*place, s=110, marker="*", color=colours[view.device.key], edgecolors=look.ink, linewidths=0.4, zorder=4,
                          label="whole model" if len(views) == 1 else None)  # fmt: skip
-            if len(views) > 1:
-                _label(axes, printable(view.label), place, (5, -3), look.ink, ha="left", va="top")
+            placed.append((printable(view.label), place))
+    return placed
 
 
 def _name(point: Point) -> str:

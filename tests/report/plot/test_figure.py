@@ -68,6 +68,18 @@ def test_names_are_texts_and_no_formulas() -> None:
     figure.canvas.draw()  # raises where a dollar sign starts a formula
 
 
+def test_labels_of_batches_on_one_spot_do_not_touch() -> None:
+    """The same trace, said to be of four batches, lies on one spot four times."""
+    from matplotlib.text import Text
+
+    figure = draw(batches(1, 64, 65, 66), kind="roofline")
+    figure.draw_without_rendering()
+    named = {text.get_text(): Text.get_window_extent(text) for text in figure.axes[0].texts}
+    assert {"batch 1", "batch 64", "batch 65", "batch 66"} <= named.keys()
+    boxes = list(named.values())
+    assert [box for index, box in enumerate(boxes) if box.count_overlaps(boxes[index + 1 :])] == []
+
+
 def test_what_the_roofline_holds() -> None:
     axes = draw(views([analysis(deep(2))])).axes[0]
     assert axes.get_xscale() == axes.get_yscale() == "log"
