@@ -3,8 +3,8 @@
 from __future__ import annotations
 
 import importlib.util
-import threading
 from collections.abc import Callable
+from contextlib import AbstractContextManager
 from pathlib import Path
 from typing import Any
 
@@ -14,10 +14,10 @@ import torch.nn.functional as F
 from torch import Tensor, nn
 
 from modelstat.records import Trace
-from modelstat.trace import memo, sequences
 from modelstat.trace.capture import capture
 
 CASES = sorted((Path(__file__).parents[1] / "cases").glob("*.py"))
+Forgetful = Callable[[], AbstractContextManager[None]]
 WAYS: dict[str, dict[str, Any]] = {
     "plain": {}, "training": {"training": True}, "autocast": {"precision_name": "amp-bf16"}, "channels last": {"channels_last": True},
 }  # fmt: skip
@@ -36,11 +36,9 @@ def told(walk: Callable[[], Trace]) -> Trace | str:
         return f"{type(error).__name__}: {error}"
 
 
-def same(walk: Callable[[], Trace], monkeypatch: pytest.MonkeyPatch) -> Trace | str:
+def same(walk: Callable[[], Trace], forgetful: Forgetful) -> Trace | str:
     """Asserts that four walks in a row, which remember more and more, are like one that remembers nothing."""
-    with monkeypatch.context() as without:
-        for module in (memo, sequences):
-            without.setattr(module, "key_of", lambda *_: None)
+    with forgetful():
         plain = told(walk)
     for _ in range(4):
         assert told(walk) == plain
@@ -49,14 +47,14 @@ def same(walk: Callable[[], Trace], monkeypatch: pytest.MonkeyPatch) -> Trace | 
 
 @pytest.mark.parametrize("way", ["plain", "training"])
 @pytest.mark.parametrize("path", CASES, ids=lambda path: path.stem)
-def test_small_models(path: Path, way: str, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_small_models(path: Path, way: str, forgetful: Forgetful) -> None:
     spec = importlib.util.spec_from_file_location(path.stem, path)
     assert spec is not None
     assert spec.loader is not None
     case = importlib.util.module_from_spec(spec)
     spec.loader.exec_module(case)
     model, inputs = case.build()
-    same(lambda: capture(model, inputs, getattr(case, "KWARGS", {}), **WAYS[way]), monkeypatch)
+    same(lambda: capture(model, inputs, getattr(case, "KWARGS", {}), **WAYS[way]), forgetful)
 
 
 class Call(nn.Module):
@@ -232,12 +230,12 @@ CALLS = (
 
 @pytest.mark.parametrize("way", [*WAYS, "inference"])
 @pytest.mark.parametrize("call", CALLS, ids=lambda call: call.__name__)
-def test_odd_ops(call: Callable[..., Any], way: str, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_odd_ops(call: Callable[..., Any], way: str, forgetful: Forgetful) -> None:
     def walk() -> Trace:
         return capture(Call(call).eval(), (torch.zeros(2, 4),), **WAYS.get(way, {}))
 
     with torch.inference_mode(way == "inference"):
-        found = same(walk, monkeypatch)
+        found = same(walk, forgetful)
     if way == "plain":
         assert isinstance(found, Trace), found
 
@@ -275,40 +273,3 @@ def test_what_one_walk_writes_to_no_other_reads(training: bool) -> None:
     first, second, third = (capture(model, (torch.zeros(2, 4),), training=training) for _ in range(3))
     assert first == second == third
     assert first.outputs == ((2, 4),)  # (2, 4) x (4, 3) x (3, 4)
-
-
-LSTM_FROM_BEFORE = torch.lstm  # as `from torch import lstm` has it
-CALLERS: dict[str, Callable[..., Any]] = {
-    "torch.nn": lambda *args: torch._VF.lstm(*args),
-    "before": LSTM_FROM_BEFORE,
-    "op": torch.ops.aten.lstm,
-    "overload": torch.ops.aten.lstm.input,
-}
-
-
-@pytest.mark.parametrize("caller", CALLERS)
-def test_an_lstm_stays_whole_however_it_is_called(caller: str) -> None:
-    class Recurrent(nn.Module):
-        def __init__(self) -> None:
-            super().__init__()
-            self.cell = nn.LSTM(4, 5)
-
-        def forward(self, x: Tensor) -> Any:
-            state = x.new_zeros(1, 3, 5)
-            return CALLERS[caller](x, (state, state), self.cell._flat_weights, True, 1, 0.0, False, False, False)
-
-    assert [op.name for op in capture(Recurrent(), (torch.zeros(7, 3, 4),)).ops] == ["aten::new_zeros", "modelstat::lstm_layer"]
-
-
-def test_threads_walk_one_after_another() -> None:
-    def walk() -> Trace:
-        return capture(nn.Sequential(nn.LSTM(4, 5)), (torch.zeros(7, 3, 4),))
-
-    expected = walk()
-    found: list[Trace] = []
-    threads = [threading.Thread(target=lambda: found.extend(walk() for _ in range(5))) for _ in range(4)]
-    for thread in threads:
-        thread.start()
-    for thread in threads:
-        thread.join()
-    assert found == [expected] * 20

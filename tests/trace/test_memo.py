@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable
+from contextlib import AbstractContextManager
 from typing import Any
 
 import pytest
@@ -83,13 +84,13 @@ def walk(call: Callable[..., Any], x: Tensor) -> Trace:
 @pytest.mark.parametrize("call", CALLS)
 @pytest.mark.parametrize("shape", [(2, 4), (4, 2)], ids=["rows", "transposed"])
 def test_the_second_walk_is_like_the_first_and_like_one_without_a_memory(
-    call: Callable[..., Any], shape: tuple[int, ...], monkeypatch: pytest.MonkeyPatch
+    call: Callable[..., Any], shape: tuple[int, ...], forgetful: Callable[[], AbstractContextManager[None]]
 ) -> None:
     x = torch.zeros(shape)
     x = x if shape == (2, 4) else x.T  # the same sizes with other strides
     first, second = walk(call, x), walk(call, x)
-    monkeypatch.setattr(memo, "key_of", lambda *_: None)
-    assert first == second == walk(call, x)
+    with forgetful():
+        assert first == second == walk(call, x)
 
 
 def test_the_default_dtype_is_part_of_the_question() -> None:

@@ -11,6 +11,7 @@ import torch
 import torch.nn.functional as F
 from torch import nn
 
+from modelstat.records import Trace
 from modelstat.trace.capture import capture
 from modelstat.trace.routes import KEY, routed
 
@@ -114,3 +115,40 @@ def test_a_walk_inside_a_walk_has_routes_of_its_own() -> None:
         return attention(x)
 
     assert names(nested) == inside[0] == ["modelstat::attention"]
+
+
+LSTM_FROM_BEFORE = torch.lstm  # as `from torch import lstm` has it
+CALLERS: dict[str, Callable[..., Any]] = {
+    "torch.nn": lambda *args: torch._VF.lstm(*args),
+    "before": LSTM_FROM_BEFORE,
+    "op": torch.ops.aten.lstm,
+    "overload": torch.ops.aten.lstm.input,
+}
+
+
+@pytest.mark.parametrize("caller", CALLERS)
+def test_an_lstm_stays_whole_however_it_is_called(caller: str) -> None:
+    class Recurrent(nn.Module):
+        def __init__(self) -> None:
+            super().__init__()
+            self.cell = nn.LSTM(4, 5)
+
+        def forward(self, x: torch.Tensor) -> Any:
+            state = x.new_zeros(1, 3, 5)
+            return CALLERS[caller](x, (state, state), self.cell._flat_weights, True, 1, 0.0, False, False, False)
+
+    assert [op.name for op in capture(Recurrent(), (torch.zeros(7, 3, 4),)).ops] == ["aten::new_zeros", "modelstat::lstm_layer"]
+
+
+def test_threads_walk_one_after_another() -> None:
+    def walk() -> Trace:
+        return capture(nn.Sequential(nn.LSTM(4, 5)), (torch.zeros(7, 3, 4),))
+
+    expected = walk()
+    found: list[Trace] = []
+    threads = [threading.Thread(target=lambda: found.extend(walk() for _ in range(5))) for _ in range(4)]
+    for thread in threads:
+        thread.start()
+    for thread in threads:
+        thread.join()
+    assert found == [expected] * 20

@@ -2,8 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator
-from contextlib import contextmanager
+from collections.abc import Callable
+from contextlib import AbstractContextManager
 from typing import Any
 
 import pytest
@@ -13,7 +13,6 @@ from torch import Tensor, nn
 from torch.utils.flop_counter import FlopCounterMode
 
 from modelstat.records import Trace
-from modelstat.trace import memo, sequences
 from modelstat.trace.capture import capture
 from modelstat.trace.sequences import Remains, Sequences
 
@@ -119,18 +118,10 @@ CALLS: list[Callable[..., Any]] = [
     linears, products, einsums, chained, weights_in_disguise, one_tensor_twice, known_values, other_states, with_a_mode_of_the_users,
     into_another,
 ]  # fmt: skip
+Forgetful = Callable[[], AbstractContextManager[None]]
 WAYS: dict[str, dict[str, Any]] = {
     "plain": {}, "training": {"training": True}, "half": {"precision_name": "bf16"}, "autocast": {"precision_name": "amp-fp16"},
 }  # fmt: skip
-
-
-@contextmanager
-def forgetful(monkeypatch: pytest.MonkeyPatch) -> Iterator[None]:
-    """Every op runs."""
-    with monkeypatch.context() as without:
-        for module in (memo, sequences):
-            without.setattr(module, "key_of", lambda *_: None)
-        yield
 
 
 def told(walk: Callable[[], Trace]) -> Trace | str:
@@ -143,9 +134,9 @@ def told(walk: Callable[[], Trace]) -> Trace | str:
 @pytest.mark.parametrize("way", WAYS)
 @pytest.mark.parametrize("call", CALLS, ids=lambda call: call.__name__)
 @pytest.mark.filterwarnings("ignore::UserWarning")
-def test_every_walk_is_like_the_first(call: Callable[..., Any], way: str, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_every_walk_is_like_the_first(call: Callable[..., Any], way: str, forgetful: Forgetful) -> None:
     model = Call(call)
-    with forgetful(monkeypatch):
+    with forgetful():
         plain = told(lambda: capture(model, (X,), **WAYS[way]))
     for _ in range(4):
         assert told(lambda: capture(model, (X,), **WAYS[way])) == plain
@@ -170,14 +161,14 @@ def test_the_third_walk_writes_from_memory(call: Callable[..., Any], calls: int,
 
 @pytest.mark.parametrize("call", CALLS, ids=lambda call: call.__name__)
 @pytest.mark.filterwarnings("ignore::UserWarning")
-def test_inference_mode_has_sequences_of_its_own(call: Callable[..., Any], monkeypatch: pytest.MonkeyPatch) -> None:
+def test_inference_mode_has_sequences_of_its_own(call: Callable[..., Any], forgetful: Forgetful) -> None:
     model = Call(call)
 
     def walk() -> Trace:
         with torch.inference_mode():
             return capture(model, (X,))
 
-    with forgetful(monkeypatch):
+    with forgetful():
         plain = told(walk)
     for _ in range(3):
         told(lambda: capture(model, (X,)))
