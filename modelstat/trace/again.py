@@ -67,7 +67,7 @@ class Again:
         else:
             specs = tuple([values.window(tensor, window) for tensor, window in zip(made, told.outputs, strict=True)])
         held = recorder.parameters_behind(read)
-        recorder.write(facts.name, facts.overload, told.names, told.arguments, told.written, told.view, inputs, specs, held, made)
+        recorder.write(facts.name, facts.overload, told.names, dict(told.arguments), told.written, told.view, inputs, specs, held, made)
         if self.listener is not None:
             self.listener(facts, remembered, read, made)
         return outputs

@@ -199,7 +199,7 @@ class _Run:
             recorder.values.spec(tensor, "input")
         torch.backends.mha.set_fastpath_enabled(False)
         jagged = jagged_attention_kept_whole(recorder) if recorder.real else nullcontext()  # no fake tensor is nested
-        with uncompiled(), routed(WHOLE, Composites(recorder).of, recorder.device), jagged:
+        with uncompiled(), routed(WHOLE, Composites(recorder).of), jagged:
             outputs = self.call(model, recorder, args, kwargs, device)
         returned = list(tensors_in(outputs))
         for _, tensor in returned:

@@ -13,6 +13,7 @@ from typing import TYPE_CHECKING, Any
 
 import torch
 from torch import Tensor
+from torch._C import _len_torch_dispatch_stack
 
 from modelstat.trace.arguments import tensors_of
 from modelstat.trace.differentiable import Tensors, Whole, needs_gradient
@@ -37,12 +38,20 @@ class Composites:
 
     def __init__(self, recorder: Recorder) -> None:
         self.recorder = recorder
-        self.sequences = Sequences(recorder, recorder.again) if recorder.again is not None else None
+        self._sequences = Sequences(recorder, recorder.again) if recorder.again is not None else None
+        self._table: dict[str, Callable[..., Any] | None] = {}
 
     def of(self, name: str) -> Callable[..., Any] | None:
         """What runs in an op's place, None where it is left to torch."""
+        if self.recorder.is_suspended:
+            return None
+        if name not in self._table:
+            self._table[name] = self._made(name)
+        return self._table[name]
+
+    def _made(self, name: str) -> Callable[..., Any] | None:
         if name in FALLING:
-            return self.sequences.of(name) if self.sequences is not None else None
+            return self._sequences.of(name) if self._sequences is not None else None
         kind, _, overload = name.partition(".")
         if kind in GATES:
             cell: Callable[..., Any] = self._rnn_dense(kind) if overload == "input" else self._rnn_packed(kind)
@@ -198,11 +207,12 @@ class Composites:
         if not self.recorder.real:
             return None
         op = getattr(getattr(torch.ops.aten, kind), overload)
-        if not all(type(tensor) in PLAIN for tensor in tensors_of(arguments)):
+        seen = _len_torch_dispatch_stack() > 1 or torch.is_autocast_enabled("cpu")  # by a mode of the user's
+        if seen or not all(type(tensor) in PLAIN for tensor in tensors_of(arguments)):
             return lambda: op.decompose(*arguments)
 
         def run() -> Any:
-            with torch._C._DisableTorchDispatch():  # (hundreds of ops that nobody would write down)
+            with torch._C._DisableTorchDispatch():  # hundreds of ops that nobody would write down
                 return beneath(op, arguments, {})
 
         return run

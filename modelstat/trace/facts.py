@@ -17,8 +17,6 @@ SILENT = (
 """Questions about a tensor that start no kernel."""
 KERNELS = ("aten::silu_backward", "aten::mish_backward", "aten::native_channel_shuffle")
 """Composite ops that have kernels of their own as well, and do not fall apart."""
-
-
 IMPURE = frozenset({torch.Tag.inplace_view, torch.Tag.data_dependent_output, torch.Tag.dynamic_output_shape})
 """Tags of ops that change what their arguments are, or whose outputs depend on values."""
 IMPURE_NAMES = ("aten::set_", "aten::resize", "aten::_resize", "aten::lift", "aten::_local_scalar")

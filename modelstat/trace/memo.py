@@ -10,15 +10,19 @@ from typing import Any, NamedTuple
 
 import torch
 from torch import Tensor
+from torch._C import _len_torch_dispatch_stack
 from torch._C._dynamo.guards import _reinterpret_tensor  # type: ignore[attr-defined]
 from torch._ops import OpOverload
 from torch._subclasses.fake_tensor import FakeTensor, FakeTensorMode
+from torch.autograd import forward_ad
 
 from modelstat.trace.facts import Facts, facts_of
 
 LIMIT = 50_000
 """Entries. A walk of a large model learns a few hundred."""
 
+BELOW = 1
+"""Dispatch modes below the recorder: that of its tensors. Torch's own for tracing lies there as well, and is to see every op."""
 META, STRIDED = torch.device("meta"), torch.strided
 _make_subclass: Any = Tensor._make_subclass
 SCALARS = (int, float, bool)
@@ -36,7 +40,7 @@ class Fresh(NamedTuple):
     device: torch.device
 
 
-class Window(NamedTuple):
+class Alias(NamedTuple):
     """A tensor on the storage of the op's first argument, of the same dtype."""
 
     shape: tuple[int, ...]
@@ -47,6 +51,7 @@ class Window(NamedTuple):
 
 FIRST = object()
 """The op returns its first argument, changed in place."""
+
 
 class Remembered:
     """One op with its arguments.
@@ -69,7 +74,7 @@ class Remembered:
     @property
     def first(self) -> bool:
         """Whether all outputs lie in the memory of the first argument."""
-        return bool(self.parts) and all(part is FIRST or type(part) is Window for part in self.parts)
+        return bool(self.parts) and all(part is FIRST or type(part) is Alias for part in self.parts)
 
 
 _outputs: dict[tuple[Any, ...] | None, Remembered] = {}
@@ -88,7 +93,7 @@ class Memo:
 
     def call(self, func: Any, args: tuple[Any, ...], kwargs: dict[str, Any]) -> Any:
         """``func(*args, **kwargs)``, without calling it where the same was called before."""
-        key = key_of(facts_of(func), args, kwargs, []) if type(func) is OpOverload else None
+        key = key_of(facts_of(func), args, kwargs, []) if type(func) is OpOverload and _len_torch_dispatch_stack() == BELOW else None
         known = _outputs.get(key) if key is not None else None
         if known is not None and known.recipe is not None:
             return self.outputs(known.recipe, args)
@@ -153,7 +158,7 @@ def key_of(facts: Facts, args: tuple[Any, ...], kwargs: dict[str, Any], tensors:
 
     ``tensors`` gets the fake tensors, in order.
     """
-    if not facts.pure:
+    if not facts.pure or forward_ad._current_level >= 0:  # (derivatives carried along are no part of a key, nor zeros that stand for them)
         return None
     parts: list[Any] = [facts.number, torch.get_default_dtype()]
     if not _describe(args, parts, tensors):
@@ -162,8 +167,11 @@ def key_of(facts: Facts, args: tuple[Any, ...], kwargs: dict[str, Any], tensors:
         parts.append(name)
         if not _describe((value,), parts, tensors):
             return None
-    if torch.is_inference_mode_enabled() and not all(tensor.is_inference() for tensor in tensors):
-        return None  # a view would be none that inference mode makes, on a storage that autograd follows
+    if torch.is_inference_mode_enabled():
+        if not all(tensor.is_inference() for tensor in tensors):
+            return None  # a view would be none that inference mode makes, on a storage that autograd follows
+    elif torch.is_grad_enabled() and any(tensor.is_inference() for tensor in tensors):
+        return None  # autograd refuses such a tensor and all views of it
     return tuple(parts)
 
 
@@ -179,7 +187,8 @@ def _describe(values: Any, parts: list[Any], tensors: list[FakeTensor]) -> bool:
         elif value is None:
             parts.append(None)
         elif kind in SCALARS:
-            parts += (kind, value)  # 1, 1.0 and True are equal, but promote to different dtypes
+            # 1, 1.0 and True are equal, but promote to different dtypes; 0.0 and -0.0 are equal, and are told apart.
+            parts += (kind, value if value or kind is not float else str(value))
         elif kind is list or kind is tuple:
             if INTEGERS.issuperset(map(type, value)):
                 parts.append(tuple(value))
@@ -223,7 +232,7 @@ def _one(output: Any, args: tuple[Any, ...], taken: set[int]) -> Any:
     shape, strides, storage = tuple(output.shape), output.stride(), output.untyped_storage()
     if type(first) is FakeTensor and storage._cdata == first.untyped_storage()._cdata:
         alike = output.dtype == first.dtype and not first.is_conj()
-        return Window(shape, strides, int(output.storage_offset()), output.device) if alike else None
+        return Alias(shape, strides, int(output.storage_offset()), output.device) if alike else None
     span = 1 + sum((size - 1) * stride for size, stride in zip(shape, strides, strict=True)) if output.numel() else 0
     own = storage._cdata not in taken and output.storage_offset() == 0 and storage.nbytes() == span * output.element_size()
     return Fresh(shape, strides, output.dtype, output.device) if own else None

@@ -5,6 +5,7 @@ from __future__ import annotations
 import sys
 from collections.abc import Iterator
 from contextlib import contextmanager
+from threading import get_ident
 from typing import Any
 
 import torch
@@ -47,6 +48,7 @@ class ModuleTree:
         self._by_parameter: dict[int, list[int]] = {}
         self._stack: list[tuple[int, int]] = []
         self._read_directly: dict[int, int] = {}
+        self._thread = 0
         self.failed_in = ""
         """Path of the module whose forward raised, if one did."""
         self._add("", model, 0, -1, ())
@@ -90,6 +92,7 @@ class ModuleTree:
     @contextmanager
     def running(self) -> Iterator[None]:
         """Follows the calls of all modules, with hooks that are taken away again."""
+        self._thread = get_ident()
         before = nn.modules.module.register_module_forward_pre_hook(self._enter)
         after = nn.modules.module.register_module_forward_hook(self._leave, with_kwargs=True, always_call=True)
         try:
@@ -102,6 +105,8 @@ class ModuleTree:
             self._stack.clear()
 
     def _enter(self, module: nn.Module, args: tuple[Any, ...]) -> None:
+        if get_ident() != self._thread:  # another thread's call of a model: the hooks are the whole process's
+            return
         row = self._row_of(module)
         if row is None:
             self._stack.append(self.current)
@@ -112,7 +117,7 @@ class ModuleTree:
     def _leave(self, module: nn.Module, args: tuple[Any, ...], *rest: Any) -> None:
         # Torch passes (kwargs, output), but the output alone when the forward raised.
         kwargs, output = rest if len(rest) == 2 else ({}, None)
-        if not self._stack:
+        if not self._stack or get_ident() != self._thread:
             return
         row = self.rows[self._stack.pop()[0]]
         if sys.exc_info()[0] is not None and not self.failed_in:

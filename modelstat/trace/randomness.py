@@ -27,18 +27,18 @@ NORMAL = struct.Struct("i4xd")
 
 def python_kept() -> Callable[[], None]:
     """Remembers the state of the module :mod:`random`, and returns what puts it back."""
-    generator: Any = random.random.__self__  # type: ignore[attr-defined]
+    generator: Any = getattr(random, "_inst", None)  # whose methods the module's functions are, unless a test has put others there
     place = _python_place() if type(generator) is random.Random else None
     if place is None:
-        state = random.getstate()
-        return lambda: random.setstate(state)
+        state, put = random.getstate(), random.setstate
+        return lambda: put(state)
     address = id(generator) + place
     before, normal = ctypes.string_at(address, PYTHON.size), generator.gauss_next
 
     def restore() -> None:
         if generator.gauss_next is not normal or ctypes.string_at(address, PYTHON.size) != before:
             position, *words = PYTHON.unpack(before)
-            random.setstate((generator.VERSION, (*words, position), normal))
+            generator.setstate((generator.VERSION, (*words, position), normal))
 
     return restore
 
@@ -48,11 +48,15 @@ def numpy_kept() -> Callable[[], None]:
     numpy = sys.modules.get("numpy.random")  # numpy itself loads it when it is first asked for
     if numpy is None:
         return lambda: None
-    generator, owner = numpy.get_bit_generator(), numpy.get_state.__self__
-    place = _numpy_place() if type(generator) is numpy.MT19937 and type(owner) is numpy.RandomState else None
+    owner: Any = getattr(getattr(numpy, "mtrand", None), "_rand", None)
+    if type(owner) is not numpy.RandomState or not hasattr(numpy, "set_bit_generator"):
+        state, put = numpy.get_state(), numpy.set_state
+        return lambda: put(state)
+    generator = numpy.get_bit_generator()
+    place = _numpy_place() if type(generator) is numpy.MT19937 else None
     if place is None:
-        state = numpy.get_state(legacy=False)
-        return lambda: _set_numpy(numpy, generator, state)
+        kept = owner.get_state(legacy=False)
+        return lambda: _set_numpy(numpy, owner, generator, kept)
     address, normal_address = generator.ctypes.state_address, id(owner) + place
     before, normal = ctypes.string_at(address, NUMPY.size), ctypes.string_at(normal_address, NORMAL.size)
 
@@ -60,15 +64,15 @@ def numpy_kept() -> Callable[[], None]:
         same = ctypes.string_at(address, NUMPY.size) == before and ctypes.string_at(normal_address, NORMAL.size) == normal
         if not same or numpy.get_bit_generator() is not generator:
             *words, position = NUMPY.unpack(before)
-            _set_numpy(numpy, generator, ("MT19937", words, position, *NORMAL.unpack(normal)))
+            _set_numpy(numpy, owner, generator, ("MT19937", words, position, *NORMAL.unpack(normal)))
 
     return restore
 
 
-def _set_numpy(numpy: Any, generator: Any, state: Any) -> None:
+def _set_numpy(numpy: Any, owner: Any, generator: Any, state: Any) -> None:
     if numpy.get_bit_generator() is not generator:
         numpy.set_bit_generator(generator)
-    numpy.set_state(state)
+    owner.set_state(state)
 
 
 @cache

@@ -11,9 +11,10 @@ from typing import Any, NamedTuple
 import msgspec
 import torch
 from torch import Tensor
+from torch._C import _len_torch_dispatch_stack
 from torch._ops import OpOverload
 from torch._subclasses.fake_tensor import FakeTensor
-from torch.utils._python_dispatch import TorchDispatchMode
+from torch.utils._python_dispatch import TorchDispatchMode, _disable_current_modes
 
 from modelstat.cost.user import evaluate
 from modelstat.records import Op, TensorSpec
@@ -23,7 +24,7 @@ from modelstat.trace.facts import facts_of
 from modelstat.trace.failures import CudaAskedError
 from modelstat.trace.higher_order import is_higher_order, run_higher_order
 from modelstat.trace.known import KnownValues
-from modelstat.trace.memo import Memo
+from modelstat.trace.memo import BELOW, Memo
 from modelstat.trace.modules import ModuleTree
 from modelstat.trace.uneven import PACKED, packed_pairs
 from modelstat.trace.values import ValueTable
@@ -88,7 +89,7 @@ class Recorder(TorchDispatchMode):
         kwargs = kwargs or {}
         if self._suspended:
             return func(*args, **kwargs) if self.known is None else self.known.call(func, args, kwargs)
-        if self.again is not None and type(func) is OpOverload:
+        if self.again is not None and type(func) is OpOverload and _len_torch_dispatch_stack() == BELOW:
             if func is DEVICE and type(args[0]) is FakeTensor:
                 return args[0].fake_device
             outputs = self.again.op(facts_of(func), args, kwargs)
@@ -161,7 +162,8 @@ class Recorder(TorchDispatchMode):
         self.ops.append(_Written(name, overload, inputs, names, outputs, arguments, module, call, view, mutates))
         clock = self.values.clock = len(self.ops)
         if self.progress is not None and clock % 50 == 0:
-            self.progress(clock)
+            with self.suspended(), _disable_current_modes():
+                self.progress(clock)
 
     def passes_on(self, name: str, view: bool) -> bool:
         """Whether what an op makes of a parameter stands for it: a cast or transposed weight is still that module's weight."""

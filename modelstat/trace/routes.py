@@ -14,32 +14,33 @@ from typing import Any
 
 import torch
 
+from modelstat.trace.arguments import tensors_of
+
 KEY = "TESTING_ONLY_GenericMode"
 AUTOCAST = {"cpu": "AutocastCPU", "cuda": "AutocastCUDA"}
 
 Route = Callable[[str], Callable[..., Any] | None]
 
 _route: Route | None = None
-_device = ""
 
 
 @contextmanager
-def routed(names: tuple[str, ...], route: Route, device: str) -> Iterator[None]:
+def routed(names: tuple[str, ...], route: Route) -> Iterator[None]:
     """Sends calls of the ops named (``lstm.input``), from Python or C++, to the function that ``route`` has for each, in this thread.
 
-    Where it has none, torch's own runs. Autocast for tensors on the device has cast what the functions get. Inside functorch's
-    transforms, which follow derivatives and batches through the parts of an op, an op falls apart as ever.
+    Where it has none, torch's own runs. Autocast has cast what the functions get. Inside functorch's transforms, which follow derivatives
+    and batches through the parts of an op, an op falls apart as ever.
     """
-    global _route, _device
-    before, key = (_route, _device), _laid(names)
+    global _route
+    before, key = _route, _laid(names)
     included = torch._C._dispatch_tls_is_dispatch_key_included(key)
-    _route, _device = route, device
+    _route = route
     torch._C._dispatch_tls_set_dispatch_key_included(key, True)
     try:
         yield
     finally:
         torch._C._dispatch_tls_set_dispatch_key_included(key, included)
-        _route, _device = before
+        _route = before
 
 
 def beneath(op: Any, args: tuple[Any, ...], kwargs: dict[str, Any]) -> Any:
@@ -75,6 +76,12 @@ def _key_set() -> Any:
     return torch._C.DispatchKeySet(_key())
 
 
+def _casts(op: Any, key: str, device: str, arguments: Any) -> bool:
+    """Whether autocast of a device has a list that an op is on, and the op works on that device."""
+    listed = torch._C._dispatch_has_kernel_for_dispatch_key(op.name(), key)
+    return listed and any(tensor.device.type == device for tensor in tensors_of(arguments))
+
+
 _libraries: list[torch.library.Library] = []
 """What is laid lasts as long as these."""
 
@@ -83,17 +90,14 @@ _libraries: list[torch.library.Library] = []
 def _lay(name: str) -> None:
     packet, _, overload = name.partition(".")
     op: Any = getattr(getattr(torch.ops.aten, packet), overload or "default")
-    casts = {
-        device: torch._C.DispatchKeySet(torch._C._dispatch_key_parse(key))
-        for device, key in AUTOCAST.items()
-        if torch._C._dispatch_has_kernel_for_dispatch_key(op.name(), key)
-    }
+
     def call(*args: Any, **kwargs: Any) -> Any:
         function = _route(name) if _route is not None else None
         if function is None or torch._C._functorch.peek_interpreter_stack() is not None:
             return beneath(op, args, kwargs)
-        if _device in casts and torch.is_autocast_enabled(_device):  # not any more, when it has cast and calls again
-            return op.redispatch(casts[_device], *args, **kwargs)
+        for device, key in AUTOCAST.items():  # (off, once it has cast and calls again)
+            if torch.is_autocast_enabled(device) and _casts(op, key, device, (args, tuple(kwargs.values()))):
+                return op.redispatch(torch._C.DispatchKeySet(torch._C._dispatch_key_parse(key)), *args, **kwargs)
         return function(*args, **kwargs)
 
     library = torch.library.Library("aten", "IMPL")

@@ -19,7 +19,7 @@ from modelstat.records import TensorSpec
 from modelstat.trace.again import Again, Told
 from modelstat.trace.facts import Facts, facts_of
 from modelstat.trace.memo import LIMIT, Fresh, Remembered, key_of
-from modelstat.trace.routes import beneath
+from modelstat.trace.routes import AUTOCAST, beneath
 
 if TYPE_CHECKING:
     from modelstat.trace.recorder import Recorder
@@ -52,11 +52,9 @@ class Step(NamedTuple):
 
 
 class Remains(NamedTuple):
-    """What an op falls into, and its result."""
+    """What an op falls into, and its result, which lies on the storage that is made."""
 
     steps: tuple[Step, ...]
-    on: int
-    """The operand that the result lies on, -1 for the storage that is made."""
     window: tuple[tuple[int, ...], tuple[int, ...], int, torch.device] | None
     """Its shape, strides, offset and device, None for the very tensor that is made."""
     held: tuple[int, ...]
@@ -106,7 +104,7 @@ class Sequences:
 
     def _alone(self) -> bool:
         recorder = self.recorder
-        apart = recorder.is_suspended or torch.is_grad_enabled() or torch.is_autocast_enabled(recorder.device)
+        apart = recorder.is_suspended or torch.is_grad_enabled() or any(map(torch.is_autocast_enabled, AUTOCAST))
         return not apart and self.again.listener is None and _len_torch_dispatch_stack() == MODES
 
     def _written(self, remains: Remains, operands: Sequence[Tensor]) -> Tensor:
@@ -115,7 +113,7 @@ class Sequences:
         values = recorder.values
         start, behind = values.clock, [recorder.parameters_behind((operand,)) for operand in operands]
         made: list[int] = []  # the value of each tensor that is made
-        base = operands[remains.on] if remains.on >= 0 else None
+        base: Tensor | None = None
         for facts, told, sources, born, held in remains.steps:
             inputs = tuple([
                 values.window(operands[number], window, "constant") if number >= 0 else window.spec(made[~number])
@@ -134,7 +132,7 @@ class Sequences:
                 outputs = tuple(found)
             made += [spec.value for spec in outputs]
             read = [tensor for number in held for tensor in behind[number]]
-            recorder.write(facts.name, facts.overload, told.names, told.arguments, told.written, told.view, inputs, outputs, read, ())
+            recorder.write(facts.name, facts.overload, told.names, dict(told.arguments), told.written, told.view, inputs, outputs, read, ())
         assert base is not None
         result = base if remains.window is None else memo.window(base, *remains.window)
         recorder.stands_for(result, [tensor for number in remains.held for tensor in behind[number]])
@@ -172,11 +170,17 @@ class Listener:
         self.steps.append(Step(facts, told, sources, () if told.first else tuple(parts), held))
 
     def remains(self, result: Tensor) -> Remains | None:
-        """All that was heard, with the result of the call; None where something was not understood."""
-        number = self._numbers.get(id(result), 0)
-        if not self.clear or number >= 0 or len(self.recorder.ops) - self.start != len(self.steps) or result.is_conj() or result.is_neg():
+        """All that was heard, with the result of the call; None where something was not understood.
+
+        A result that lies on an operand is left out: autograd follows such a view, also where gradients are off.
+        """
+        number = self._numbers.get(id(result), 0)  # (an operand's, or unknown: ids are given again, but then an op was not heard)
+        heard = self.clear and len(self.recorder.ops) - self.start == len(self.steps)
+        if not heard or number >= 0 or result.is_conj() or result.is_neg():
             return None
         on = self._on[~number]
+        if on >= 0:
+            return None
         steps: list[Step] = []
         count = 0
         for step, op in zip(self.steps, self.recorder.ops[self.start :], strict=True):
@@ -192,4 +196,4 @@ class Listener:
             count += len(step.told.outputs)
             steps.append(step._replace(born=tuple(born)))
         window = (tuple(result.shape), result.stride(), int(result.storage_offset()), result.device)
-        return Remains(tuple(steps), on if on >= 0 else -1, None if on == number else window, self._held[~number])
+        return Remains(tuple(steps), None if on == number else window, self._held[~number])

@@ -24,8 +24,6 @@ PLAIN_CONTAINERS = frozenset({list, tuple, dict, OrderedDict})
 CONTAINERS = frozenset({list, dict, set, OrderedDict, defaultdict, deque})
 SIMPLE = frozenset({bool, int, float, str, type(None), torch.dtype, torch.device, types.FunctionType, types.MethodType})
 """What most attributes are: nothing inside is looked for."""
-NUMBERS = SIMPLE | {tuple}
-"""The same of what can be changed: a tuple cannot."""
 
 
 @contextmanager
@@ -224,13 +222,17 @@ def _contents(module: nn.Module, seen: set[int]) -> list[tuple[Any, Any]]:
         kind = type(value)
         if kind in CONTAINERS and not value:
             found.append((value, None))
-        elif kind not in NUMBERS:
+        elif kind not in SIMPLE:
             _remember(value, found, seen, DEPTH)
     return found
 
 
 def _remember(value: Any, found: list[tuple[Any, Any]], seen: set[int], depth: int) -> None:
     """Writes down what the containers and objects inside a value hold."""
+    if type(value) is tuple:  # which cannot be changed, but what is in it can
+        for item in value if not SIMPLE.issuperset(map(type, value)) else ():
+            _remember(item, found, seen, depth)
+        return
     if type(value) in CONTAINERS:
         if not value:
             found.append((value, None))
@@ -244,7 +246,7 @@ def _remember(value: Any, found: list[tuple[Any, Any]], seen: set[int], depth: i
     seen.add(id(value))
     found.append((inside, inside.copy()))
     for item in inside.values() if isinstance(inside, dict) else inside:
-        if type(item) not in NUMBERS:
+        if type(item) not in SIMPLE:
             _remember(item, found, seen, depth)
 
 

@@ -13,7 +13,6 @@ from modelstat.records import TensorSpec, Value, natural_strides
 
 Kind = Literal["input", "parameter", "buffer", "constant", "activation"]
 
-
 PARTS = {
     torch.sparse_coo: ("_indices", "_values"),
     torch.sparse_csr: ("crow_indices", "col_indices", "values"),

@@ -84,3 +84,31 @@ def test_a_generator_that_is_exchanged_comes_back() -> None:
     restore()
     assert np.get_bit_generator() is first
     assert np.rand() == np.RandomState(5).rand()
+
+
+@pytest.mark.parametrize("own", [lambda: 0.5, random.Random(9).random])
+def test_functions_that_a_test_has_replaced(own: Callable[[], float], monkeypatch: pytest.MonkeyPatch) -> None:
+    random.seed(3)
+    np.seed(3)
+    expected = random.getstate(), np.rand()
+    random.seed(3)
+    np.seed(3)
+    monkeypatch.setattr(random, "random", own)
+    monkeypatch.setattr(np, "get_state", lambda *given, **named: None)
+    restores = python_kept(), numpy_kept()
+    random.getrandbits(32)
+    np.rand(5)
+    for restore in restores:
+        restore()
+    assert (random.getstate(), np.rand()) == expected
+
+
+def test_a_numpy_without_exchangeable_generators(monkeypatch: pytest.MonkeyPatch) -> None:
+    np.seed(3)
+    expected = np.rand()
+    np.seed(3)
+    monkeypatch.delattr(np, "set_bit_generator")
+    restore = numpy_kept()
+    np.rand(5)
+    restore()
+    assert np.rand() == expected

@@ -88,7 +88,7 @@ def test_only_the_walking_thread_takes_the_route() -> None:
         taken.append(threading.current_thread().name)
         return query
 
-    with routed(("scaled_dot_product_attention",), lambda name: whole, "cpu"):
+    with routed(("scaled_dot_product_attention",), lambda name: whole):
         attention(X)
         other = threading.Thread(target=attention, args=(X,))
         other.start()

@@ -10,6 +10,8 @@ import pytest
 import torch
 import torch.nn.functional as F
 from torch import Tensor, nn
+from torch.autograd import forward_ad
+from torch.fx.experimental.proxy_tensor import make_fx
 from torch.utils.flop_counter import FlopCounterMode
 
 from modelstat.records import Trace
@@ -114,9 +116,34 @@ def into_another(m: Call, x: Tensor) -> Any:
     return out + m.one(x).sum()
 
 
+def views_of_parameters(m: Call, x: Tensor) -> Any:
+    """They have gradients, also where these are off, and who has any decides which factors of a product are folded."""
+    same, diagonal = torch.einsum("ij->ij", m.square), torch.einsum("ii->i", m.square)
+    return m.cube.transpose(0, 1) @ same, x @ diagonal, same.requires_grad, diagonal.requires_grad
+
+
+def derivatives_carried_along(m: Call, x: Tensor) -> Any:
+    with forward_ad.dual_level():
+        made = F.linear(forward_ad.make_dual(x * 1, x * 2), m.one.weight)
+        tangents = forward_ad.unpack_dual(made).tangent
+    return tangents, torch.func.jvp(m.one, (x,), (x,))[1], torch.func.jacfwd(m.two)(torch.ones(6) * x[0, 0, 0])
+
+
+def traced_inside(m: Call, x: Tensor) -> Any:
+    return make_fx(lambda y: m.one(y * 2).view(-1))(x)(x)
+
+
+def autocast_of_another_device(m: Call, x: Tensor) -> Any:
+    with torch.autocast("cuda", enabled=False):
+        there, weight = x.cpu(), m.one.weight.cpu()
+        plain = F.linear(there, weight)
+        with torch.autocast("cpu", torch.bfloat16):
+            return plain, F.linear(there, weight), F.scaled_dot_product_attention(there, there, there)
+
+
 CALLS: list[Callable[..., Any]] = [
     linears, products, einsums, chained, weights_in_disguise, one_tensor_twice, known_values, other_states, with_a_mode_of_the_users,
-    into_another,
+    into_another, views_of_parameters, derivatives_carried_along, traced_inside, autocast_of_another_device,
 ]  # fmt: skip
 Forgetful = Callable[[], AbstractContextManager[None]]
 WAYS: dict[str, dict[str, Any]] = {
@@ -142,9 +169,21 @@ def test_every_walk_is_like_the_first(call: Callable[..., Any], way: str, forget
         assert told(lambda: capture(model, (X,), **WAYS[way])) == plain
 
 
-@pytest.mark.parametrize(("call", "calls"), [(linears, 8), (products, 6), (einsums, 8), (chained, 5), (one_tensor_twice, 1)])
+def test_what_a_callback_computes_is_not_recorded() -> None:
+    """It is told of every fiftieth op, in the middle of a call that is written from memory."""
+    model = Call(lambda m, x: [m.one(x) for _ in range(40)])
+
+    def progress(count: int) -> None:
+        nn.Linear(7, 7)(torch.ones(3, 7))
+        F.scaled_dot_product_attention(X, X, X)
+
+    first = capture(model, (X,))
+    assert [capture(model, (X,), progress=progress) for _ in range(3)] == [first] * 3
+
+
+@pytest.mark.parametrize(("call", "calls"), [(linears, 8), (products, 6), (einsums, 5), (chained, 4), (one_tensor_twice, 1)])
 def test_the_third_walk_writes_from_memory(call: Callable[..., Any], calls: int, monkeypatch: pytest.MonkeyPatch) -> None:
-    """All calls but those of one tensor with itself, and of a row with a matrix, whose result torch squeezes in place."""
+    """All calls but of one tensor with itself, of a row with a matrix, whose result torch squeezes in place, and of views."""
     model, written = Call(call), []
     for _ in range(2):
         capture(model, (X,))
