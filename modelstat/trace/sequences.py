@@ -61,8 +61,10 @@ class Remains(NamedTuple):
     """Operands whose parameters it stands for."""
 
 
-_remains: dict[Any, Remains | int] = {}
-"""What calls fall into; or how often one was listened to in vain."""
+_remains: dict[Any, Remains] = {}
+"""What calls fall into."""
+_attempts: dict[Any, int] = {}
+"""How often a call was listened to in vain."""
 
 
 class Sequences:
@@ -86,21 +88,29 @@ class Sequences:
             # Which factors of a broadcast product are folded hangs on who has gradients, also where they are off. And in inference mode
             # the parts fall apart themselves at another place.
             key = (key, torch.is_inference_mode_enabled(), *[(tensor.requires_grad, tensor.is_inference()) for tensor in operands])
-            known = _remains.get(key, 0)
-            if isinstance(known, Remains):
-                return self._written(known, operands)
-            listener = Listener(self.recorder, operands)
-            self.again.listener = listener if known < ATTEMPTS else None
-            try:
-                result: Tensor = beneath(op, args, kwargs)
-            finally:
-                self.again.listener = None
-            if len(_remains) >= LIMIT:
-                _remains.clear()
-            _remains[key] = listener.remains(result) or known + 1
-            return result
+            known = _remains.get(key)
+            return self._written(known, operands) if known is not None else self._heard(key, operands, op, args, kwargs)
 
         return call
+
+    def _heard(self, key: Any, operands: Sequence[Tensor], op: Any, args: tuple[Any, ...], kwargs: dict[str, Any]) -> Tensor:
+        """Calls an op and listens, unless that was in vain too often."""
+        attempts = _attempts.get(key, 0)
+        listener = Listener(self.recorder, operands)
+        self.again.listener = listener if attempts < ATTEMPTS else None
+        try:
+            result: Tensor = beneath(op, args, kwargs)
+        finally:
+            self.again.listener = None
+        if len(_remains) + len(_attempts) >= LIMIT:
+            _remains.clear()
+            _attempts.clear()
+        remains = listener.remains(result)
+        if remains is None:
+            _attempts[key] = attempts + 1
+        else:
+            _remains[key] = remains
+        return result
 
     def _alone(self) -> bool:
         recorder = self.recorder
