@@ -61,14 +61,14 @@ def size(
         group: Weights that share a scale: 128 for int4, 64 for nf4.
         plan: YAML with weights and activations layer by layer.
         no_cache: Trace again instead of reading the cache.
-        phase: serve: prompts and answers of a language model (hf:...).
+        phase: serve: prompts and answers of a language model.
         prompt: Tokens of a prompt, 2048 by default.
         generate: Tokens of an answer, 256 by default.
         tokens: Tokens written a second, instead of --qps.
         ttft: Limit of the mean time to the first token: 500ms.
         tpot: Limit of the mean time per output token: 50ms.
         kv_cache: fp8 or int8: keys and values kept in one byte each.
-        tensor_parallel: GPUs that share each layer, 1 by default.
+        tensor_parallel: GPUs that share each layer.
         mode: eager (the default) or compile: kernels fused.
         cuda_graph: One launch for all kernels: no host cost per op.
         channels_last: Images with their channels innermost.
