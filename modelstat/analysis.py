@@ -119,7 +119,9 @@ class Analysis:
             return ()
         step = self._training is not None
         return tuple(
-            None if roof.missing else parallel(self.trace, self.costs, roof.gpu, self._layout, self._execution, training=step)
+            None
+            if roof.missing
+            else parallel(self.trace, self.costs, roof.gpu, self._layout, self._execution, training=step, measured=self._measured)
             for roof in self.rooflines
         )
 

@@ -17,6 +17,7 @@ from modelstat.errors import MissingPeakError, UsageError
 from modelstat.hardware.gpu import Gpu
 from modelstat.memory.peak import peak_memory, weight_bytes
 from modelstat.predict.execution import Execution
+from modelstat.predict.measured import Correction, corrected
 from modelstat.predict.prediction import predict
 from modelstat.predict.roofline import FITS_SHARE, roofline
 from modelstat.predict.variant import samples
@@ -95,9 +96,12 @@ class Parallel(msgspec.Struct, frozen=True):
 
 
 def parallel(
-    trace: Trace, costs: Sequence[Cost], gpu: Gpu, layout: Layout, execution: Execution | None = None, *, training: bool = False
-) -> Parallel:
+    trace: Trace, costs: Sequence[Cost], gpu: Gpu, layout: Layout, execution: Execution | None = None, *, training: bool = False,
+    measured: Correction | None = None,
+) -> Parallel:  # fmt: skip
     """What a layout makes of a trace that is run as ``execution`` says. ``training`` adds the all-reduce of the gradients among replicas.
+
+    ``measured`` corrects the predicted time of a GPU's part, as it does that of one GPU.
 
     Raises UsageError for a layout that the model cannot take or a GPU whose link is unknown, MissingPeakError without a peak.
     """
@@ -116,6 +120,7 @@ def parallel(
     sends = tuple(Collective("send", stage.sent_bytes, 2, stage.last) for stage in parts[:-1])
     comm = sum(comm_of) + sum(one.seconds(link) for one in sends)
     predicted = predict(part.trace, part.costs, gpu, execution)
+    predicted = predicted if measured is None else corrected(predicted, measured)
     peak = peak_memory(part.trace)
     weights = max((stage.weight_bytes for stage in parts), default=weight_bytes(part.trace))
     held = weights + peak.activation_bytes

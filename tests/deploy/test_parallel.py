@@ -17,6 +17,7 @@ from modelstat.errors import UsageError
 from modelstat.hardware.database import find
 from modelstat.hardware.gpu import Gpu
 from modelstat.predict.execution import Execution
+from modelstat.predict.measured import Correction
 from modelstat.predict.prediction import predict
 from modelstat.predict.roofline import roofline
 from modelstat.records import Parameter, Trace
@@ -125,6 +126,9 @@ def test_what_is_predicted(layout: Layout, execution: Execution) -> None:
     expected = [seconds + found.comm_seconds for seconds in (part.seconds, part.low_seconds, part.high_seconds) if seconds is not None]
     assert [found.predicted_seconds, found.low_seconds, found.high_seconds] == pytest.approx(expected)
     assert (found.comm_seconds > 0.0) == (layout.tensor * layout.pipeline > 1)
+    twice = parallel(trace, costs, gpu, layout, execution, measured=Correction(2.0, 0.15, "measured"))
+    assert part.seconds is not None
+    assert twice.predicted_seconds == pytest.approx(2.0 * part.seconds + found.comm_seconds)
 
 
 def test_gradients_of_replicas() -> None:
