@@ -12,6 +12,8 @@ from modelstat.hardware.gpu import Gpu
 PCIE_LANE_GBS = {1: 0.25, 2: 0.5, 3: 0.985, 4: 1.969, 5: 3.938, 6: 7.563}
 """GB/s of one lane in one direction by generation: 8, 16 and 32 GT/s with 128b/130b coding from 3.0 on (PCI-SIG)."""
 
+NO_LINK = "neither interconnect nor PCIe in the database: several do not work together"
+
 START_SECONDS = 6.6e-6
 """Before a ring moves anything: NCCL's own constant for its low-latency protocol (src/graph/tuning.cc, baseLat, read 2026-11-30)."""
 HOP_SECONDS = {"interconnect": 0.6e-6, "PCIe": 1.0e-6}
@@ -51,5 +53,5 @@ def link_between(gpu: Gpu) -> Link:
     """The link between GPUs that work together. Raises UsageError where none is known."""
     found = link(gpu)
     if found is None:
-        raise UsageError(f"{gpu.name} ({gpu.key}) has neither interconnect nor PCIe in the database: several do not work together")
+        raise UsageError(f"{gpu.name} ({gpu.key}) has {NO_LINK}")
     return found

@@ -10,7 +10,7 @@ import msgspec
 
 from modelstat import collector, units
 from modelstat.deploy.fleet import BATCHES, Out, fleet, rank, short
-from modelstat.deploy.links import link
+from modelstat.deploy.links import NO_LINK, link
 from modelstat.deploy.prices import Prices
 from modelstat.errors import MissingPeakError, UsageError
 from modelstat.hardware.gpu import Gpu
@@ -22,9 +22,6 @@ from modelstat.serving.steps import Step, Steps
 
 Limit = Literal["memory", "ttft", "tpot", "throughput"]
 """What stands against a larger batch: it does not fit, is not in time, or serves fewer requests/s."""
-
-
-ALONE = "neither interconnect nor PCIe in the database: several do not work together"
 
 
 class ServingDemand(msgspec.Struct, frozen=True):
@@ -117,7 +114,7 @@ class _Board:
         self.largest = 0
         """The largest batch that fits and is in time."""
         self.limit: Limit | None = None
-        self.reason = ALONE if together > 1 and link(gpu) is None else ""
+        self.reason = NO_LINK if together > 1 and link(gpu) is None else ""
 
 
 def size(
