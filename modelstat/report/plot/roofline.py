@@ -7,7 +7,7 @@ from math import log10
 from typing import TYPE_CHECKING, Any
 
 from modelstat import units
-from modelstat.report.chart.device import Device
+from modelstat.report.chart.device import Ceiling, Device
 from modelstat.report.chart.palette import BOUND_COLOURS, SERIES
 from modelstat.report.chart.point import Point
 from modelstat.report.chart.view import View, whole_point
@@ -65,9 +65,8 @@ def draw_plane(axes: Axes, frame: Window) -> None:
 
 def draw_roofs(axes: Axes, frame: Window, board: Device, colour: str, *, named: bool) -> None:
     """The main memory up to the highest ceiling that is on, and these ceilings; ``named`` writes what they are beside them."""
-    ceilings = [each for each in board.ceilings if each.on] or list(board.ceilings[:1])
+    ceilings, top = _shown(frame, board)
     bandwidth = board.roofs[0].bandwidth
-    top = max((each.flops for each in ceilings), default=frame.top)
     ridge = top / bandwidth
     axes.plot([frame.low, ridge], [frame.low * bandwidth, top], color=colour, linewidth=1.2)
     for place, ceiling in enumerate(sorted(ceilings, key=lambda each: -each.flops)):
@@ -79,6 +78,12 @@ def draw_roofs(axes: Axes, frame: Window, board: Device, colour: str, *, named: 
         start = (frame.low * ridge) ** 0.5
         text = f"{board.roofs[0].name} {units.bandwidth(bandwidth)}"
         _label(axes, text, (start, start * bandwidth), (-4, 2), colour, ha="right", va="bottom")
+
+
+def _shown(frame: Window, board: Device) -> tuple[list[Ceiling], float]:
+    """The ceilings that are drawn, and the height (FLOP/s) at which the main memory's line ends."""
+    ceilings = [each for each in board.ceilings if each.on] or list(board.ceilings[:1])
+    return ceilings, max((each.flops for each in ceilings), default=frame.top)
 
 
 def _layers(axes: Axes, frame: Window, view: View, look: Look, largest: float) -> list[Named]:
@@ -114,9 +119,8 @@ def _apart(frame: Window, one: tuple[float, float], other: tuple[float, float]) 
 def _along_roofs(frame: Window, board: Device) -> list[tuple[float, float]]:
     """Places on a board's lines, so close that no name fits between."""
     bandwidth = board.roofs[0].bandwidth
-    shown = [each for each in board.ceilings if each.on] or list(board.ceilings[:1])
+    shown, top = _shown(frame, board)
     xs = [frame.low * (frame.high / frame.low) ** (step / LINE) for step in range(LINE + 1)]
-    top = max((each.flops for each in shown), default=frame.top)
     sloped = [(x, x * bandwidth) for x in xs if x * bandwidth <= top]
     return sloped + [(x, each.flops) for each in shown for x in xs if x * bandwidth >= each.flops]
 
