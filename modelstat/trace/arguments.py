@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Iterator, Mapping
+from collections.abc import Callable, Iterator, Mapping
 from typing import Any
 
 import torch
@@ -20,6 +20,15 @@ def tensors_of(value: Any) -> Iterator[torch.Tensor]:
     elif isinstance(value, (list, tuple)):
         for item in value:
             yield from tensors_of(item)
+
+
+def mapped(value: Any, function: Callable[[torch.Tensor], Any]) -> Any:
+    """An argument with every tensor replaced, also in lists."""
+    if isinstance(value, torch.Tensor):
+        return function(value)
+    if isinstance(value, (list, tuple)):
+        return type(value)(mapped(item, function) for item in value)
+    return value
 
 
 def named_tensors(given: Mapping[str, Any]) -> Iterator[tuple[str, torch.Tensor]]:

@@ -30,7 +30,7 @@ from modelstat.trace.recorder import Recorder
 from modelstat.trace.routes import routed
 from modelstat.trace.state import alone, preserved, quiet, swap_tensors, uncompiled
 from modelstat.trace.uneven import jagged_attention_kept_whole
-from modelstat.trace.values import dtype_name, shape_of
+from modelstat.trace.values import dtype_name, memory_of, shape_of
 
 Progress = Callable[[int], None]
 Rebuild = Callable[[], tuple[nn.Module, tuple[str, ...]]]
@@ -180,7 +180,7 @@ class _Run:
             self.tree = ModuleTree(model)
             recorder = self.recorder(real=True)
             try:
-                return self._walk(model, recorder, args, kwargs, "cpu", _own_storage, _own_flag, notes)
+                return self._walk(model, recorder, args, kwargs, "cpu", memory_of, _own_flag, notes)
             except ModelstatError:
                 raise
             except Exception as error:
@@ -261,13 +261,6 @@ def _shaped(model: nn.Module, args: tuple[Any, ...], kwargs: dict[str, Any]) -> 
         except Exception as error:
             raise TraceError(described(type(model).__name__, error, tree)) from error
     return shaped
-
-
-def _own_storage(tensor: Tensor) -> int:
-    try:
-        return int(tensor.untyped_storage()._cdata)
-    except (RuntimeError, NotImplementedError):
-        return id(tensor)
 
 
 def _own_flag(tensor: Tensor) -> bool:

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import weakref
-from typing import Any
 
 import torch
 from torch import Tensor
@@ -14,6 +13,7 @@ from modelstat.trace.known import LIMIT, KnownValues
 from modelstat.trace.lazy import is_lazy
 from modelstat.trace.memo import Memo
 from modelstat.trace.precision import NAMES
+from modelstat.trace.values import memory_of
 
 FORMATS = {4: torch.channels_last, 5: torch.channels_last_3d}
 """Memory format of an image and of a volume whose channels are innermost, by the number of axes."""
@@ -121,7 +121,7 @@ class Fakes:
         if tensor.requires_grad:
             self._trainable.add(id(made))
         self._made[id(tensor)] = made
-        self._storages[id(made)] = _storage_key(tensor)
+        self._storages[id(made)] = memory_of(tensor)
         plain = type(tensor) in (Tensor, torch.nn.Buffer) and not tensor.is_meta and tensor.layout == torch.strided
         if values and plain and tensor.numel() <= LIMIT:
             with _disable_current_modes():
@@ -161,10 +161,3 @@ def materialize(tensor: Tensor, dtype: torch.dtype | None) -> Tensor:
     if not wanted.is_floating_point and not wanted.is_complex:
         return torch.randint(0, 2, tuple(tensor.shape)).to(wanted)
     return torch.randn(tensor.shape, dtype=wanted if wanted.is_complex else torch.float32).to(wanted)
-
-
-def _storage_key(tensor: Tensor) -> Any:
-    try:
-        return tensor.untyped_storage()._cdata
-    except (RuntimeError, NotImplementedError):
-        return id(tensor)

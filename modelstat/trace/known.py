@@ -16,7 +16,8 @@ import torch
 from torch import Tensor
 from torch.utils._python_dispatch import _disable_current_modes
 
-from modelstat.trace.arguments import tensors_of
+from modelstat.trace.arguments import mapped, tensors_of
+from modelstat.trace.values import memory_of
 
 LIMIT = 2**22
 """Elements of the largest tensor whose values are followed."""
@@ -57,7 +58,7 @@ class KnownValues:
         """From here on ``fake`` has the values of ``real``, which nobody else may write to."""
         if real.numel() > LIMIT or real.shape != fake.shape:
             return
-        key, memory = id(fake), _memory(fake)
+        key, memory = id(fake), memory_of(fake)
         self._twins[key] = (weakref.ref(fake, lambda _: self._forget(key)), real, memory)
         self._by_memory.setdefault(memory, set()).add(key)
 
@@ -83,7 +84,7 @@ class KnownValues:
             return made
         if SHAPED_BY_VALUES & set(func.tags):
             real = self._run_real(func, args, kwargs)
-            made = _mapped(real[0], lambda twin: _like(twin, tensors[0].device)) if real else self.call(func, args, kwargs)
+            made = mapped(real[0], lambda twin: _like(twin, tensors[0].device)) if real else self.call(func, args, kwargs)
         else:
             made = self.call(func, args, kwargs)
             small = all(tensor.numel() <= LIMIT for tensor in tensors_of((made,)))
@@ -110,7 +111,7 @@ class KnownValues:
             return ()
         with contextlib.suppress(Exception), _disable_current_modes():
             given = {name: torch.device("cpu") if name == "device" and value is not None else value for name, value in kwargs.items()}
-            result = func(*_mapped(args, self._twin), **{name: _mapped(value, self._twin) for name, value in given.items()})
+            result = func(*mapped(args, self._twin), **{name: mapped(value, self._twin) for name, value in given.items()})
             # What lies in fresh memory must not decide anything by chance.
             return (result.zero_() if func in EMPTY else result,)
         return ()
@@ -144,7 +145,7 @@ class KnownValues:
             if argument.alias_info is None or not argument.alias_info.is_write:
                 continue
             for tensor in tensors_of((args[index] if index < len(args) else kwargs.get(argument.name),)):
-                memory = _memory(tensor)
+                memory = memory_of(tensor)
                 for key in self._by_memory.pop(memory, ()):
                     # An address and an id are given again to others, once what they belonged to is gone.
                     if key in self._twins and self._twins[key][2] == memory:
@@ -157,18 +158,3 @@ class KnownValues:
 def _like(real: Any, device: torch.device) -> Any:
     """A fake tensor of the same layout; what is no tensor stays."""
     return torch.empty_strided(real.shape, real.stride(), dtype=real.dtype, device=device) if isinstance(real, Tensor) else real
-
-
-def _memory(tensor: Tensor) -> int:
-    try:
-        return int(tensor.untyped_storage()._cdata)
-    except (RuntimeError, NotImplementedError):
-        return id(tensor)
-
-
-def _mapped(value: Any, function: Callable[[Tensor], Any]) -> Any:
-    if isinstance(value, Tensor):
-        return function(value)
-    if isinstance(value, (list, tuple)):
-        return type(value)(_mapped(item, function) for item in value)
-    return value

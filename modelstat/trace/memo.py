@@ -16,6 +16,7 @@ from torch._ops import OpOverload
 from torch._subclasses.fake_tensor import FakeTensor, FakeTensorMode
 from torch.autograd import forward_ad
 
+from modelstat.trace.arguments import tensors_of
 from modelstat.trace.facts import Facts, facts_of
 
 LIMIT = 50_000
@@ -205,8 +206,7 @@ def _describe(values: Any, parts: list[Any], tensors: list[FakeTensor]) -> bool:
 
 def _recipe(outputs: Any, args: tuple[Any, ...], kwargs: dict[str, Any]) -> Any:
     """How to make the outputs again, or None where that is not known."""
-    taken: set[int] = set()
-    _collect_storages((args, tuple(kwargs.values())), taken)
+    taken = _storages((args, tuple(kwargs.values())))
     if isinstance(outputs, Tensor):
         return _one(outputs, args, taken)
     if type(outputs) not in (list, tuple):
@@ -217,7 +217,7 @@ def _recipe(outputs: Any, args: tuple[Any, ...], kwargs: dict[str, Any]) -> Any:
         if output is not None and part is None:
             return None
         parts.append(part)
-        _collect_storages((output,), taken)
+        taken |= _storages(output)
     return type(outputs), tuple(parts)
 
 
@@ -238,9 +238,5 @@ def _one(output: Any, args: tuple[Any, ...], taken: set[int]) -> Any:
     return Fresh(shape, strides, output.dtype, output.device) if own else None
 
 
-def _collect_storages(values: Any, found: set[int]) -> None:
-    for value in values:
-        if isinstance(value, Tensor):
-            found.add(value.untyped_storage()._cdata)
-        elif isinstance(value, (list, tuple)):
-            _collect_storages(value, found)
+def _storages(value: Any) -> set[int]:
+    return {tensor.untyped_storage()._cdata for tensor in tensors_of(value)}

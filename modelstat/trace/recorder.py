@@ -19,7 +19,7 @@ from torch.utils._python_dispatch import TorchDispatchMode, _disable_current_mod
 from modelstat.cost.user import evaluate
 from modelstat.records import Op, TensorSpec
 from modelstat.trace.again import Again
-from modelstat.trace.arguments import named_tensors, plain_arguments, tensors_of
+from modelstat.trace.arguments import mapped, named_tensors, plain_arguments, tensors_of
 from modelstat.trace.facts import facts_of
 from modelstat.trace.failures import CudaAskedError
 from modelstat.trace.higher_order import is_higher_order, run_higher_order
@@ -195,7 +195,7 @@ class Recorder(TorchDispatchMode):
         assert adopt is not None
         if _all_fake(args) and _all_fake(kwargs.values()):
             return args, kwargs
-        return _mapped(args, adopt), {key: _mapped(value, adopt) for key, value in kwargs.items()}
+        return mapped(args, adopt), {key: mapped(value, adopt) for key, value in kwargs.items()}
 
     def records(self) -> tuple[Op, ...]:
         """The finished ops."""
@@ -226,14 +226,6 @@ def _all_fake(values: Any) -> bool:
         elif kind is not FakeTensor and isinstance(value, (Tensor, list, tuple)):
             return False
     return True
-
-
-def _mapped(value: Any, function: Callable[[Tensor], Tensor]) -> Any:
-    if isinstance(value, Tensor):
-        return function(value)
-    if isinstance(value, (list, tuple)):
-        return type(value)(_mapped(item, function) for item in value)
-    return value
 
 
 @cache

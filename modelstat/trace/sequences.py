@@ -18,7 +18,7 @@ from torch._subclasses.fake_tensor import FakeTensor
 from modelstat.records import TensorSpec
 from modelstat.trace.again import Again, Told
 from modelstat.trace.facts import Facts, facts_of
-from modelstat.trace.memo import LIMIT, Fresh, Remembered, key_of
+from modelstat.trace.memo import BELOW, LIMIT, Fresh, Remembered, key_of
 from modelstat.trace.routes import AUTOCAST, beneath
 
 if TYPE_CHECKING:
@@ -28,7 +28,7 @@ FALLING = ("linear", "matmul", "einsum")
 """The ops of aten that are remembered so."""
 ATTEMPTS = 5
 """How often a call is listened to, until all of its ops were seen before."""
-MODES = 2
+MODES = BELOW + 1
 """Dispatch modes while a model is walked: the recorder, and that of its tensors. With another one, the ops are not only ours."""
 
 

@@ -111,12 +111,7 @@ class ValueTable:
 
     def index(self, tensor: torch.Tensor) -> int | None:
         """The id of a tensor's value, if it has one."""
-        if tensor.layout in PARTS:
-            return self._ids.get(id(tensor))
-        try:
-            return self._ids.get(tensor.untyped_storage()._cdata)
-        except (RuntimeError, NotImplementedError):
-            return self._ids.get(id(tensor))
+        return self._ids.get(memory_of(tensor))
 
     def mark_output(self, tensor: torch.Tensor) -> None:
         """The model returns this tensor."""
@@ -138,6 +133,16 @@ class ValueTable:
             if not made_inside or row["death"] is None:
                 row["death"] = self.clock
         return tuple(Value(**row) for row in self._rows)
+
+
+def memory_of(tensor: torch.Tensor) -> int:
+    """What tells the memory of one tensor from that of another, as long as both live; a sparse or opaque one stands for itself."""
+    if tensor.layout in PARTS:  # (asking one costs as much as recording an op)
+        return id(tensor)
+    try:
+        return int(tensor.untyped_storage()._cdata)
+    except (RuntimeError, NotImplementedError):
+        return id(tensor)
 
 
 def window_of(tensor: torch.Tensor) -> Window:
