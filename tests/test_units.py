@@ -4,7 +4,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from modelstat import units
+from modelstat import quantities, units
 from modelstat.errors import ModelstatError, UsageError
 
 
@@ -56,29 +56,29 @@ def test_format(function: object, value: float, text: str) -> None:
 
 @pytest.mark.parametrize("text", ["1815MHz", "1.815 GHz", "1815 mhz", "1815000000Hz", "1815000kHz", " 1.815e3 MHz "])
 def test_hertz_in_any_spelling(text: str) -> None:
-    assert units.parse_hertz(text) == 1_815_000_000
+    assert quantities.parse_hertz(text) == 1_815_000_000
 
 
 @pytest.mark.parametrize(
     ("function", "text", "value"),
     [
-        (units.parse_bandwidth, "448GB/s", 448e9),
-        (units.parse_bandwidth, "448 gb/s", 448e9),
-        (units.parse_bandwidth, "0.448TB/s", 448e9),
-        (units.parse_bandwidth, "1 GiB/s", 2**30),
-        (units.parse_data_rate, "14Gbps", 14e9),
-        (units.parse_data_rate, "14 GT/s", 14e9),
-        (units.parse_count, "5M", 5_000_000),
-        (units.parse_count, "7B", 7_000_000_000),
-        (units.parse_count, "2560", 2560),
-        (units.parse_bytes, "16GB", 16e9),
-        (units.parse_bytes, "16GiB", 16 * 2**30),
-        (units.parse_bytes, "12 B", 12),
-        (units.parse_seconds, "3ms", 0.003),
-        (units.parse_seconds, "250 us", 250e-6),
-        (units.parse_flops_rate, "125TFLOP/s", 125e12),
-        (units.parse_flops_rate, "260 TOPS", 260e12),
-        (units.parse_watts, "250 W", 250),
+        (quantities.parse_bandwidth, "448GB/s", 448e9),
+        (quantities.parse_bandwidth, "448 gb/s", 448e9),
+        (quantities.parse_bandwidth, "0.448TB/s", 448e9),
+        (quantities.parse_bandwidth, "1 GiB/s", 2**30),
+        (quantities.parse_data_rate, "14Gbps", 14e9),
+        (quantities.parse_data_rate, "14 GT/s", 14e9),
+        (quantities.parse_count, "5M", 5_000_000),
+        (quantities.parse_count, "7B", 7_000_000_000),
+        (quantities.parse_count, "2560", 2560),
+        (quantities.parse_bytes, "16GB", 16e9),
+        (quantities.parse_bytes, "16GiB", 16 * 2**30),
+        (quantities.parse_bytes, "12 B", 12),
+        (quantities.parse_seconds, "3ms", 0.003),
+        (quantities.parse_seconds, "250 us", 250e-6),
+        (quantities.parse_flops_rate, "125TFLOP/s", 125e12),
+        (quantities.parse_flops_rate, "260 TOPS", 260e12),
+        (quantities.parse_watts, "250 W", 250),
     ],
 )
 def test_parse(function: object, text: str, value: float) -> None:
@@ -89,19 +89,19 @@ def test_parse(function: object, text: str, value: float) -> None:
 @pytest.mark.parametrize(
     ("function", "text"),
     [
-        (units.parse_hertz, "1815"),
-        (units.parse_hertz, "fast"),
-        (units.parse_hertz, "-1MHz"),
-        (units.parse_hertz, "1e400GHz"),
-        (units.parse_hertz, ""),
-        (units.parse_bandwidth, "448GB"),
-        (units.parse_bandwidth, "448Gb/s"),
-        (units.parse_bandwidth, "448Gbps"),
-        (units.parse_data_rate, "14GB/s"),
-        (units.parse_bytes, "16Gb"),
-        (units.parse_count, "1.5"),
-        (units.parse_count, "5X"),
-        (units.parse_seconds, "3"),
+        (quantities.parse_hertz, "1815"),
+        (quantities.parse_hertz, "fast"),
+        (quantities.parse_hertz, "-1MHz"),
+        (quantities.parse_hertz, "1e400GHz"),
+        (quantities.parse_hertz, ""),
+        (quantities.parse_bandwidth, "448GB"),
+        (quantities.parse_bandwidth, "448Gb/s"),
+        (quantities.parse_bandwidth, "448Gbps"),
+        (quantities.parse_data_rate, "14GB/s"),
+        (quantities.parse_bytes, "16Gb"),
+        (quantities.parse_count, "1.5"),
+        (quantities.parse_count, "5X"),
+        (quantities.parse_seconds, "3"),
     ],
 )
 def test_a_bad_quantity_is_named(function: object, text: str) -> None:
@@ -121,10 +121,10 @@ def test_a_printed_count_reads_back_within_its_rounding(value: int) -> None:
 
 @given(st.floats(min_value=1e-9, max_value=1e4))
 def test_a_printed_time_reads_back_within_three_digits(value: float) -> None:
-    assert units.parse_seconds(units.seconds(value)) == pytest.approx(value, rel=0.0051)
+    assert quantities.parse_seconds(units.seconds(value)) == pytest.approx(value, rel=0.0051)
 
 
 @given(st.floats(min_value=1, max_value=1e6), st.sampled_from(["kHz", "MHz", "GHz"]))
 def test_clocks_scale_with_their_unit(value: float, unit: str) -> None:
     factor = {"kHz": 1e3, "MHz": 1e6, "GHz": 1e9}[unit]
-    assert units.parse_hertz(f"{value!r}{unit}") == pytest.approx(value * factor)
+    assert quantities.parse_hertz(f"{value!r}{unit}") == pytest.approx(value * factor)

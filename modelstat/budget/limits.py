@@ -7,7 +7,7 @@ from typing import Any
 
 import msgspec
 
-from modelstat import units
+from modelstat import quantities, units
 from modelstat.errors import UsageError
 from modelstat.report.columns import nearest
 from modelstat.report.document import Document
@@ -103,13 +103,13 @@ def _number(parse: Callable[[str], float], example: str) -> Callable[[Any], floa
 LIMITS: dict[str, Limit] = {
     each.name: each
     for each in (
-        Limit("max_params", "params", _number(units.parse_count, '"5M"')),
-        Limit("max_macs", "macs", _number(units.parse_count, '"4.1G"')),
-        Limit("max_flops", "flops", _number(units.parse_count, '"8.2G"')),
-        Limit("max_peak_memory", "peak_memory", _text(units.parse_bytes, "2GB")),
-        Limit("max_ideal", "ideal", _text(units.parse_seconds, "3ms")),
-        Limit("max_predicted", "predicted", _text(units.parse_seconds, "3ms")),
-        Limit("min_intensity", "intensity", _number(units.parse_intensity, "20"), least=True),
+        Limit("max_params", "params", _number(quantities.parse_count, '"5M"')),
+        Limit("max_macs", "macs", _number(quantities.parse_count, '"4.1G"')),
+        Limit("max_flops", "flops", _number(quantities.parse_count, '"8.2G"')),
+        Limit("max_peak_memory", "peak_memory", _text(quantities.parse_bytes, "2GB")),
+        Limit("max_ideal", "ideal", _text(quantities.parse_seconds, "3ms")),
+        Limit("max_predicted", "predicted", _text(quantities.parse_seconds, "3ms")),
+        Limit("min_intensity", "intensity", _number(quantities.parse_intensity, "20"), least=True),
     )
 }
 
@@ -122,7 +122,7 @@ def read_regression(value: Any) -> dict[str, float]:
     >>> read_regression({"predicted": "5%", "params": "0%"})
     {'predicted': 0.05, 'params': 0.0}
     """
-    read = _text(units.parse_percent, "5%")
+    read = _text(quantities.parse_percent, "5%")
     if not isinstance(value, dict):
         return dict.fromkeys(REGRESSING, read(value))
     if not value:

@@ -75,7 +75,7 @@ def seconds(option: str, text: str, default: str) -> float:
     >>> seconds("--latency", "20", "ms")
     0.02
     """
-    from modelstat.units import parse_seconds
+    from modelstat.quantities import parse_seconds
 
     try:
         return parse_seconds(text, default=default)

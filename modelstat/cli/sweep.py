@@ -66,11 +66,11 @@ def sweep(
 
     from modelstat.cli.lists import batches, check_input, precisions, seconds
     from modelstat.errors import UsageError
+    from modelstat.quantities import parse_bytes
     from modelstat.report.width import width_of
     from modelstat.sweeping.cluster import check_address
     from modelstat.sweeping.start import sweep as run
     from modelstat.sweeping.summary import summary
-    from modelstat.units import parse_bytes
 
     execution(mode, host, None, cuda_graph=cuda_graph, channels_last=channels_last, timed=bool(gpu), runs=1)
     if output.suffix.lower() not in (".parquet", ".pq"):

@@ -7,7 +7,7 @@ from difflib import get_close_matches
 
 import msgspec
 
-from modelstat import units
+from modelstat import quantities
 from modelstat.errors import GpuDefinitionError, UsageError
 from modelstat.hardware.precision import PEAK_COLUMNS
 
@@ -22,46 +22,46 @@ class Field(msgspec.Struct, frozen=True):
 
 
 def _megahertz(text: str) -> float:
-    return units.parse_hertz(text, default="MHz") / 1e6
+    return quantities.parse_hertz(text, default="MHz") / 1e6
 
 
 def _gigabytes_per_second(text: str) -> float:
-    return units.parse_bandwidth(text, default="GB/s") / 1e9
+    return quantities.parse_bandwidth(text, default="GB/s") / 1e9
 
 
 def _gigabits(text: str) -> float:
-    return units.parse_data_rate(text, default="Gbps") / 1e9
+    return quantities.parse_data_rate(text, default="Gbps") / 1e9
 
 
 def _capacity(text: str) -> float:
     """16GB and 16GiB are the same box: capacities are GiB, printed as GB."""
     unit = 2**30 if "i" in text.lower() else 1e9
-    return units.parse_bytes(text, default="GB") / unit
+    return quantities.parse_bytes(text, default="GB") / unit
 
 
 def _mebibytes(text: str) -> float:
     unit = 2**20 if "i" in text.lower() else 1e6
-    return units.parse_bytes(text, default="MB") / unit
+    return quantities.parse_bytes(text, default="MB") / unit
 
 
 def _bits(text: str) -> int:
-    return units.parse_count(text.lower().removesuffix("bits").removesuffix("bit").removesuffix("-"))
+    return quantities.parse_count(text.lower().removesuffix("bits").removesuffix("bit").removesuffix("-"))
 
 
 def _watts(text: str) -> float:
-    return units.parse_watts(text, default="W")
+    return quantities.parse_watts(text, default="W")
 
 
 def _tera(text: str) -> float:
-    return units.parse_flops_rate(text, default="TFLOP/s") / 1e12
+    return quantities.parse_flops_rate(text, default="TFLOP/s") / 1e12
 
 
 FIELDS: Mapping[str, Field] = {
     "name": Field("name", str),
-    "cores": Field("cores", units.parse_count),
-    "sms": Field("sms", units.parse_count),
-    "cores_per_sm": Field("cores_per_sm", units.parse_count),
-    "fma_per_sm": Field("fma_per_sm", units.parse_count),
+    "cores": Field("cores", quantities.parse_count),
+    "sms": Field("sms", quantities.parse_count),
+    "cores_per_sm": Field("cores_per_sm", quantities.parse_count),
+    "fma_per_sm": Field("fma_per_sm", quantities.parse_count),
     "clock": Field("boost_mhz", _megahertz),
     "tensor_clock": Field("tensor_mhz", _megahertz),
     "arch": Field("architecture", str),

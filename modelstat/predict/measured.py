@@ -10,7 +10,7 @@ from statistics import fmean, stdev
 
 import msgspec
 
-from modelstat import units
+from modelstat import quantities, units
 from modelstat.cost.registry import costs as costs_of
 from modelstat.errors import InputError, ModelstatError, UsageError
 from modelstat.hardware.database import find
@@ -72,7 +72,7 @@ def parse(text: str) -> tuple[float, Gpu]:
     if not at or not name.strip():
         raise UsageError(f"--measured {text!r}: give a time and the GPU it was measured on, such as 12.3ms@rtx-3090, or a CSV file")
     try:
-        seconds = units.parse_seconds(time)
+        seconds = quantities.parse_seconds(time)
     except UsageError as error:
         raise UsageError(f"--measured {text!r}: {error}") from error
     if seconds < FASTEST:
